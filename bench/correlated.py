@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
+from bench._result_table import ResultTable
 from inid import dpsgd
 
 EXAMPLES, BATCH, EPOCHS, DELTA, RATES, SEEDS = 10_000, 100, 5, 1e-5, (1.0, 2.0), range(5)
@@ -84,7 +85,13 @@ def accuracy() -> None:
         with torch.no_grad():
             return 100 * float((model(x[part]).argmax(1) == y[part]).float().mean())
 
-    print("epsilon  noise        learning rate  accuracy (%)  standard error")
+    lines = ResultTable(
+        "training-correlated-accuracy",
+        "Softmax regression on fixed features of CIFAR-10: accuracy with correlated and independent noise",
+        ("epsilon", "noise", "learning rate", "accuracy, %", "standard error"),
+        peers="independent noise (DP-SGD)",
+        command="python -m bench.correlated",
+    )
     for epsilon in (3.0, 8.0):
         for correlation in (None, "auto"):
             tried = {rate: percent(trained(data, epsilon, correlation, rate, 100), slice(5000)) for rate in RATES}
@@ -92,7 +99,8 @@ def accuracy() -> None:
             found = [percent(trained(data, epsilon, correlation, best, seed), slice(5000, None)) for seed in SEEDS]
             error = statistics.stdev(found) / len(found) ** 0.5
             name = "correlated" if correlation else "independent"
-            print(f"{epsilon:7g}  {name:11s}  {best:13g}  {statistics.mean(found):12.2f}  {error:14.2f}", flush=True)
+            lines.add(f"{epsilon:g}", name, f"{best:g}", f"{statistics.mean(found):.2f}", f"{error:.2f}")
+    lines.write()
 
 
 def step_time(device: str, width: int) -> None:

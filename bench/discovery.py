@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 import inid
+from bench._result_table import ResultTable
 from inid import tables
 
 __all__ = ["main"]
@@ -33,19 +34,29 @@ PROMISES = (
 
 def _found(table: tables.Table, budget: inid.GaussianDP | inid.PureDP) -> dict[object, float]:
     query = table.query(count=True, by={"key": tables.discover(delta=DELTA)})
-    return {row.keys["key"]: row.estimate for row in query.release(query.plan(budget)).rows}
+    return {row.keys["key"]: row.estimate for row in query.release(query.plan(budget)).answers}
 
 
 def _anew(table: tables.Table, keys: list[str], budget: inid.GaussianDP | inid.PureDP) -> list[float]:
     if not keys:
         return []
     query = table.query(count=True, by={"key": keys})
-    return [row.estimate for row in query.release(query.plan(budget)).rows]
+    return [row.estimate for row in query.release(query.plan(budget)).answers]
 
 
 def main() -> None:
     """Print one line per case."""
-    print("keys kept and rms error of their counts, ours against half and half (ratio of keys)")
+    columns = ("", "keys", "promise", "kept here", "half and half", "error here", "half and half")
+    title = "Partition selection: keys kept, and root mean square error of their counts"
+    with ResultTable(
+        "tables-partition-selection", title, columns, peers="half of the promise to find keys, half to count them",
+        command="python -m bench.discovery",
+    ) as lines:  # fmt: skip
+        compare(lines)
+
+
+def compare(lines: ResultTable) -> None:
+    """Add a line per case."""
     for name, columns in CASES:
         frame = pd.read_csv(DATA / name)[list(columns)].astype(str).agg("/".join, axis=1).to_frame("key")
         exact, table = frame["key"].value_counts(), tables.Table(frame)
@@ -59,8 +70,9 @@ def main() -> None:
                     kept[at].append(len(keys))
                     errors[at].append(float(np.sqrt(np.mean(np.square(np.array(values) - exact[keys].to_numpy())))))
             (one, two), (first, second) = map(np.mean, kept), map(np.mean, errors)
-            where = f"{name.partition('.')[0]} {'*'.join(columns)}, {len(exact):,} keys, {noise}"
-            print(f"  {where}: {one:.0f} against {two:.0f} ({one / two:.2f}), error {first:.2f} against {second:.2f}")
+            where = f"{name.partition('.')[0]}, {', '.join(columns)}"
+            figures = (f"{one:.0f}", f"{two:.0f}", f"{first:.2f}", f"{second:.2f}")
+            lines.add(where, f"{len(exact):,}", noise, *figures)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Private training on a CPU beside the non-private step and Opacus: ResNet-20, a small transformer, linear layers.
 
-Prints the tables of docs/dpsgd/speed.md. One thread each, and the CPU time of the process rather than the clock's,
+Writes results/bench/training-*.md. One thread each, and the CPU time of the process rather than the clock's,
 since other work on the machine would show in the latter; repetitions are interleaved, and medians compared. Opacus
 lives in an environment of its own: set INID_BENCH_PYTHON to an interpreter that can import it. It runs in the same
 rounds, in a process that waits for its turn, and its ratio is to the non-private step of its own process.
@@ -14,6 +14,8 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+
+from bench._result_table import ResultTable
 
 ROUNDS, BATCH, CLASSES = 15, 64, 10
 EXAMPLE = Path(__file__).resolve().parents[1] / "examples" / "cifar10.py"
@@ -276,10 +278,15 @@ def compared(network: str, python: str | None) -> None:
     ours = Child(sys.executable, NETWORKS[network] + OURS)
     theirs = None if python is None else Child(python, NETWORKS[network] + THEIRS)
     found = measured(network, ours, theirs)
-    print(f"\n{WORDS[network]}, one thread, CPU time, medians of {ROUNDS} interleaved rounds\n")
-    print("| | ms per step | ratio to the non-private step |\n| --- | --- | --- |")
-    for (who, name), milliseconds in found.items():
-        print(f"| {who}, {name} | {milliseconds:.0f} | {milliseconds / found[who, 'plain']:.2f} |")
+    with ResultTable(
+        f"training-{network}",
+        f"One training step, one thread, CPU time, medians of {ROUNDS} interleaved rounds: {WORDS[network]}",
+        ("", "ms per step", "ratio to the non-private step"),
+        peers="the non-private step of the same process" + ("" if theirs is None else "; Opacus 1.6"),
+        command=f"python -m bench.dpsgd {network}",
+    ) as table:
+        for (who, name), milliseconds in found.items():
+            table.add(f"{who}, {name}", f"{milliseconds:.0f}", f"{milliseconds / found[who, 'plain']:.2f}")
     for name in ("per_layer", "global"):
         ratio = found["inid", name] / found["inid", "plain"]
         print(f"\n{name}: {ratio:.2f} times the non-private step (target {TARGETS[network]})")

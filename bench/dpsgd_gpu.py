@@ -1,6 +1,6 @@
 """Private training on one GPU: transformers, ResNet-20 and Hugging Face's own models, beside plain steps and Opacus.
 
-    python -m bench.dpsgd_gpu                       # the tables of docs/dpsgd/speed.md, on a GPU
+    python -m bench.dpsgd_gpu                       # writes results/bench/training-gpu-*.md
     python -m bench.dpsgd_gpu --device cpu --small  # the same code on small models, to see that it runs
     python -m bench.dpsgd_gpu --jobs 'bert;vit;gpt2' --rounds 12
 
@@ -33,6 +33,8 @@ from torch import Tensor
 
 from bench._gpu_jobs import Job, ResNetJob
 from bench._hugging_face import SHAPES, HuggingFaceJob
+from bench._result_table import ResultTable, this_machine
+from internals import module_with
 
 MEASURED = 3  # examples whose norms are worked out in float64
 # Most times the plain step and most memory, per layer and globally, and the most signal lost to allowances.
@@ -130,25 +132,26 @@ def endless(loader: Any) -> Any:
 
 def signal_lost(work: Callable[[], object]) -> list[float]:
     """By how much the norms that are divided by exceed the true ones, group by group, in a step."""
-    from inid.dpsgd.kernels import gpu_clipping
-    from inid.dpsgd.kernels.stacked_layers import Apart, Together
-    from inid.dpsgd.rows import clipped_sums
-    from inid.dpsgd.rows.fused_positions import Lookups, Positions
+    gpu_clipping = module_with("inid.dpsgd.grad_sample", "serves_gpu")
+    from inid.dpsgd.grad_sample import JointStack, SeparateStack
 
-    on_cpu, on_gpu, found = vars(clipped_sums)["_norms"], gpu_clipping.shares, []
+    clipped_sums = module_with("inid.dpsgd.grad_sample", "Rule")
+    from inid.dpsgd.grad_sample import LookupGrads, PositionGrads
+
+    on_cpu, on_gpu, found = vars(clipped_sums)["_norms"], gpu_clipping.gpu_shares, []
 
     def true_square(own: Any, at: int) -> Tensor:
-        if isinstance(own, Positions):
+        if isinstance(own, PositionGrads):
             return (own.gradients[at].double().T @ own.inputs[at].double()).square().sum()
-        if isinstance(own, Lookups):
-            alone = Lookups(own.tokens[at : at + 1], own.gradients[at : at + 1].double(), own.height)
+        if isinstance(own, LookupGrads):
+            alone = LookupGrads(own.tokens[at : at + 1], own.gradients[at : at + 1].double(), own.height)
             return alone.dense().square().sum()
         return own.powers(2)[at]
 
     def whole_square(own: Any, at: int, examples: int) -> Tensor:
-        if isinstance(own, Together):  # several layers under one threshold
-            return sum(true_square(own.rows, at + layer * examples) for layer in range(len(own.places)))
-        return true_square(own.rows if isinstance(own, Apart) else own, at)
+        if isinstance(own, JointStack):  # several layers under one threshold
+            return sum(true_square(own.grads, at + layer * examples) for layer in range(len(own.places)))
+        return true_square(own.grads if isinstance(own, SeparateStack) else own, at)
 
     def note(pieces: Any, norms: Tensor) -> None:
         for at in range(min(MEASURED, len(norms))):
@@ -168,7 +171,7 @@ def signal_lost(work: Callable[[], object]) -> list[float]:
 
     with (
         mock.patch.object(clipped_sums, "_norms", watched_on_cpu),
-        mock.patch.object(gpu_clipping, "shares", watched_on_gpu),
+        mock.patch.object(gpu_clipping, "gpu_shares", watched_on_gpu),
     ):
         work()
     return found
@@ -294,25 +297,41 @@ def table(job: Job, names: list[str]) -> None:
     print(f"\n{job.name}, {job.device}, physical batches of {job.rows()}\n")
     print(f"Padding, apart: {100 * padding(job):.0f} % of the rows at a sampling rate of 1/50.")
     print(f"Signal lost to allowances: at most {100 * GOALS[job.name][2]:.1f} % wanted.\n" if not job.small else "")
-    print("| | ms per step | ratio (at most) | to recorded | GB | memory (at most) | lost (most) | drawing, ms |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     found: dict[str, dict[str, Any]] = {}
-    for name in names:
-        if ("channels last" in name and len(job.layouts()) == 1) or ("recorded" in name and job.device == "cpu"):
-            continue
-        try:
-            found[name] = measured(job, CASES[name])
-        except ImportError as error:
-            print(f"| {name} | skipped: {error} | | | | | | |")
-            continue
-        except torch.OutOfMemoryError:
-            print(f"| {name} | out of memory | | | | | | |", flush=True)
-            continue
-        print(line(job, name, found), flush=True)
-        print(json.dumps({"case": name, "job": job.name, **found[name]}), file=sys.stderr, flush=True)
+    columns = (
+        "",
+        "ms per step",
+        "ratio (at most)",
+        "to recorded",
+        "GB",
+        "memory (at most)",
+        "lost (most)",
+        "drawing, ms",
+    )
+    with ResultTable(
+        f"training-gpu-{job.name}",
+        f"Training steps of {job.name} on {job.device}, physical batches of {job.rows()}",
+        columns,
+        peers="the fastest non-private loop of the run; Opacus where it can be imported",
+        command=f"python -m bench.dpsgd_gpu --jobs {job.name}",
+        machine=this_machine(torch.cuda.get_device_name() if job.device == "cuda" else ""),
+    ) as lines:
+        for name in names:
+            if ("channels last" in name and len(job.layouts()) == 1) or ("recorded" in name and job.device == "cpu"):
+                continue
+            try:
+                found[name] = measured(job, CASES[name])
+            except ImportError as error:
+                lines.add(name, f"skipped: {error}", *[""] * 6)
+                continue
+            except torch.OutOfMemoryError:
+                lines.add(name, "out of memory", *[""] * 6)
+                continue
+            lines.add(*cells(job, name, found))
+            print(json.dumps({"case": name, "job": job.name, **found[name]}), file=sys.stderr, flush=True)
 
 
-def line(job: Job, name: str, found: dict[str, dict[str, Any]]) -> str:
+def cells(job: Job, name: str, found: dict[str, dict[str, Any]]) -> list[str]:
     own, recorded = found[name], found.get("non-private, recorded")
     loops = [each for other, each in found.items() if other.startswith("non-private") and "recorded" not in other]
     base = min(loops or [own], key=lambda each: each["ms"])
@@ -320,7 +339,7 @@ def line(job: Job, name: str, found: dict[str, dict[str, Any]]) -> str:
     share = "" if own["lost"] is None else f"{100 * own['lost']:.2f} % ({100 * own['most lost']:.2f} %)"
     memory = f"{own['GB'] / loops[0]['GB']:.2f}" if loops and loops[0]["GB"] else ""
     beside = f"{own['ms'] / recorded['ms']:.2f}" if recorded and "recorded" in name else ""
-    cells = [
+    return [
         name,
         f"{own['ms']:.1f}",
         f"{own['ms'] / base['ms']:.2f}" + (f" ({most})" if most else ""),
@@ -330,7 +349,6 @@ def line(job: Job, name: str, found: dict[str, dict[str, Any]]) -> str:
         share,
         f"{own['drawing']:.1f}",
     ]
-    return f"| {' | '.join(cells)} |"
 
 
 def profiled(job: Job) -> None:

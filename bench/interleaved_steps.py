@@ -15,6 +15,7 @@ import warnings
 import torch
 
 from bench._hugging_face import HuggingFaceJob
+from bench._result_table import ResultTable, this_machine
 from bench.dpsgd_gpu import plain, private, wait_for
 
 ROUNDS, BEFORE = 30, 33
@@ -37,14 +38,19 @@ def compared(job: HuggingFaceJob) -> None:
             if at >= BEFORE:
                 took[name].append(1000 * (time.perf_counter() - start))
     base = took["non-private"]
-    print(f"\n{job.name}, {job.device}: {ROUNDS} rounds in turns\n")
-    print("| | fastest, ms | ratio | median, ms | ratio | median of ratios, round by round |")
-    print("| --- | --- | --- | --- | --- | --- |")
-    for name, own in took.items():
-        middle = statistics.median(own)
-        each = statistics.median(one / other for one, other in zip(own, base, strict=True))
-        cells = (min(own), min(own) / min(base), middle, middle / statistics.median(base), each)
-        print(f"| {name} | " + " | ".join(f"{cell:.2f}" for cell in cells) + " |", flush=True)
+    with ResultTable(
+        f"training-interleaved-{job.name}",
+        f"Training steps of {job.name} on {job.device}: {ROUNDS} rounds in turns",
+        ("", "fastest, ms", "ratio", "median, ms", "ratio", "median of ratios, round by round"),
+        peers="the non-private step, in turns",
+        command=f"python -m bench.interleaved_steps --jobs {job.name}",
+        machine=this_machine(torch.cuda.get_device_name() if job.device == "cuda" else ""),
+    ) as table:
+        for name, own in took.items():
+            middle = statistics.median(own)
+            each = statistics.median(one / other for one, other in zip(own, base, strict=True))
+            cells = (min(own), min(own) / min(base), middle, middle / statistics.median(base), each)
+            table.add(name, *(f"{cell:.2f}" for cell in cells))
 
 
 def main() -> None:

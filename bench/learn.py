@@ -1,6 +1,6 @@
 """Estimators: utility (means and standard errors over repeated fits) and speed, beside plain NumPy and diffprivlib.
 
-Prints the tables of docs/learn/measured.md, or those named: `python -m bench.learn lasso logistic pca peers speed`. The
+Writes results/bench/learn-*.md: all, or those named, `python -m bench.learn lasso logistic pca peers speed`. The
 datasets are looked for in INID_DATA, or in shared/data beside the project. diffprivlib lives in an environment of its
 own: set INID_BENCH_PYTHON to an interpreter that can import it.
 
@@ -27,6 +27,7 @@ from scipy.special import expit
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression
 
 import inid
+from bench._result_table import ResultTable
 from inid import learn
 
 DATA = Path(os.environ.get("INID_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
@@ -94,16 +95,18 @@ def promise(rows: int, epsilon: float = 1.0) -> inid.ApproxDP:
     return inid.ApproxDP(epsilon=epsilon, delta=float(f"{rows**-2.0:.3g}"))
 
 
-def scored(name: str, score: Callable[[], float], runs: int, unit: float = 100.0) -> float:
-    """Print a row: mean and standard error over runs."""
+def scored(table: ResultTable, name: str, score: Callable[[], float], runs: int, unit: float = 100.0) -> float:
+    """Add a line: mean and standard error over runs."""
     values = [unit * score() for _ in range(runs)]
     mean, error = statistics.fmean(values), statistics.stdev(values) / runs**0.5
-    print(f"| {name} | {mean:.4g} | {error:.2g} | {runs} |", flush=True)
+    table.add(name, f"{mean:.4g}", f"{error:.2g}", runs)
     return mean
 
 
-def head(title: str, column: str) -> None:
-    print(f"\n{title}\n\n| | {column} | standard error | runs |\n| --- | --- | --- | --- |")
+def utility(name: str, title: str, column: str, peers: str) -> ResultTable:
+    """A table of means and standard errors over repeated fits."""
+    columns = ("", column, "standard error", "runs")
+    return ResultTable(f"learn-{name}", title, columns, peers=peers, command=f"python -m bench.learn {name}")
 
 
 def lasso() -> None:
@@ -116,33 +119,34 @@ def lasso() -> None:
     def fit(**more: object) -> float:
         return lasso_objective(X, y, learn.PrivateLasso(**(common | more)).fit(X, y).coef_) / least - 1
 
-    head("LASSO on California, raw, epsilon = 1, delta = 1/N^2", "relative error, %")
-    for relation in ("zero_out", "replace"):
-        for allocation in ("optimal", "spr", "iid"):
-            runs = 200 if allocation != "iid" else 20
-            named = {"bounds": bounds, "neighbours": relation, "allocation": allocation}
-            scored(f"moments, {allocation}, {relation}", lambda named=named: fit(**named), runs)
-        paid = np.append(squares, (y**2).mean())
-        named = {"bounds": bounds, "neighbours": relation, "weights": paid}
-        scored(f"moments, optimal, mean squares known, {relation}", lambda named=named: fit(**named), 200)
-        descent = {
-            "solver": "coordinate_descent",
-            "bounds": (X.min(axis=0), X.max(axis=0)),
-            "smoothness": squares,
-            "clip": 10_000.0,
-            "passes": 50,
-            "units": "data",
-            "neighbours": relation,
-        }
-        variants = {
-            "SPR": {"allocation": "spr"},
-            "curvature": {},
-            "as printed (weights=None)": {"weights": None},
-            "curvature, 10 % of epsilon for M": {"smoothness": 0.1, "bounds": bounds},
-        }
-        for name, more in variants.items():
-            named = descent | more
-            scored(f"coordinate descent, {name}, {relation}", lambda named=named: fit(**named), 60)
+    title = "LASSO on California, raw, epsilon = 1, delta = 1/N^2"
+    with utility("lasso", title, "relative error, %", "DP-CD (an equal split)") as table:
+        for relation in ("zero_out", "replace"):
+            for allocation in ("optimal", "spr", "iid"):
+                runs = 200 if allocation != "iid" else 20
+                named = {"bounds": bounds, "neighbours": relation, "allocation": allocation}
+                scored(table, f"moments, {allocation}, {relation}", lambda named=named: fit(**named), runs)
+            paid = np.append(squares, (y**2).mean())
+            named = {"bounds": bounds, "neighbours": relation, "weights": paid}
+            scored(table, f"moments, optimal, mean squares known, {relation}", lambda named=named: fit(**named), 200)
+            descent = {
+                "solver": "coordinate_descent",
+                "bounds": (X.min(axis=0), X.max(axis=0)),
+                "smoothness": squares,
+                "clip": 10_000.0,
+                "passes": 50,
+                "units": "data",
+                "neighbours": relation,
+            }
+            variants = {
+                "SPR": {"allocation": "spr"},
+                "curvature": {},
+                "as printed (weights=None)": {"weights": None},
+                "curvature, 10 % of epsilon for M": {"smoothness": 0.1, "bounds": bounds},
+            }
+            for name, more in variants.items():
+                named = descent | more
+                scored(table, f"coordinate descent, {name}, {relation}", lambda named=named: fit(**named), 60)
 
 
 def logistic() -> None:
@@ -156,17 +160,18 @@ def logistic() -> None:
         model = learn.PrivateLogisticRegression(**(common | more)).fit(X, y)
         return logistic_objective(X, y, model.coef_[0]) / least - 1
 
-    head("Logistic regression on Electricity, raw, epsilon = 1, delta = 1/N^2", "relative error, %")
-    for relation in ("zero_out", "replace"):
-        variants = {
-            "SPR": {"allocation": "spr"},
-            "curvature": {},
-            "as printed (weights=None)": {"weights": None},
-            "curvature, 10 % of epsilon for M": {"smoothness": 0.1},
-        }
-        for name, more in variants.items():
-            named = more | {"neighbours": relation}
-            scored(f"coordinate descent, {name}, {relation}", lambda named=named: fit(**named), 20)
+    title = "Logistic regression on Electricity, raw, epsilon = 1, delta = 1/N^2"
+    with utility("logistic", title, "relative error, %", "DP-CD (an equal split)") as table:
+        for relation in ("zero_out", "replace"):
+            variants = {
+                "SPR": {"allocation": "spr"},
+                "curvature": {},
+                "as printed (weights=None)": {"weights": None},
+                "curvature, 10 % of epsilon for M": {"smoothness": 0.1},
+            }
+            for name, more in variants.items():
+                named = more | {"neighbours": relation}
+                scored(table, f"coordinate descent, {name}, {relation}", lambda named=named: fit(**named), 20)
 
 
 def spiked(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -178,27 +183,32 @@ def spiked(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 def pca() -> None:
     rng = np.random.default_rng(0)
-    head("PCA, M = 100, N = 1000, rank 10, delta = 1e-6", "SRE")
-    for epsilon in (1.0, 2.0, 5.0):
-        means = {}
-        variants = {
-            "i.n.i.d. (E8)": {},
-            "i.i.d.": {"allocation": "iid"},
-            "the paper's element-wise clipping": {"clipping": "elementwise"},
-            "Laplace, pure": {"mechanism": "laplace", "budget": inid.PureDP(epsilon)},
-        }
-        for name, more in variants.items():
+    title = "PCA, M = 100, N = 1000, rank 10, delta = 1e-6: subspace recovery error"
+    with utility("pca", title, "SRE", "i.i.d. noise; the paper's element-wise clipping") as table:
+        for epsilon in (1.0, 2.0, 5.0):
+            means = {}
+            variants = {
+                "i.n.i.d. (E8)": {},
+                "i.i.d.": {"allocation": "iid"},
+                "the paper's element-wise clipping": {"clipping": "elementwise"},
+                "Laplace, pure": {"mechanism": "laplace", "budget": inid.PureDP(epsilon)},
+            }
+            for name, more in variants.items():
 
-            def score(more: dict[str, object] = more, epsilon: float = epsilon) -> float:
-                X, basis = spiked(rng)
-                common = {"n_components": 10, "row_norm": 1.0, "center": False, "budget": inid.ApproxDP(epsilon, 1e-6)}
-                model = learn.PrivatePCA(**(common | more))
-                return learn.subspace_recovery_error(model.fit(X).components_.T, basis)
+                def score(more: dict[str, object] = more, epsilon: float = epsilon) -> float:
+                    X, basis = spiked(rng)
+                    common = {
+                        "n_components": 10,
+                        "row_norm": 1.0,
+                        "center": False,
+                        "budget": inid.ApproxDP(epsilon, 1e-6),
+                    }
+                    model = learn.PrivatePCA(**(common | more))
+                    return learn.subspace_recovery_error(model.fit(X).components_.T, basis)
 
-            means[name] = scored(f"{name}, epsilon = {epsilon:g}", score, 50, 1.0)
-        print(
-            f"| ratio i.n.i.d. / i.i.d., epsilon = {epsilon:g} | {means['i.n.i.d. (E8)'] / means['i.i.d.']:.3f} | | |"
-        )
+                means[name] = scored(table, f"{name}, epsilon = {epsilon:g}", score, 50, 1.0)
+            ratio = means["i.n.i.d. (E8)"] / means["i.i.d."]
+            table.add(f"ratio i.n.i.d. / i.i.d., epsilon = {epsilon:g}", f"{ratio:.3f}", "", "")
 
 
 def peers() -> None:
@@ -236,22 +246,23 @@ def peers() -> None:
         model = learn.PrivatePCA(10, budget=budget, row_norm=1.0, center=False).fit(rows)
         return learn.subspace_recovery_error(model.components_.T, basis)
 
-    print("\nBeside diffprivlib, epsilon = 1\n")
-    print("| | median | mean | standard error | seconds per fit |\n| --- | --- | --- | --- | --- |")
-    for name, what, fit, size in (
-        ("linear", "linear regression, California, excess mean squared error", linear, len(X)),
-        ("logistic", "logistic regression, Electricity, excess objective", logit, len(E)),
-        ("pca", "PCA, SRE", components, len(rows)),
-    ):
-        for label, budget in (("delta = 1/N^2", promise(size)), ("pure", inid.PureDP(1.0))):
-            start = time.perf_counter()
-            values = [fit(budget) for _ in range(20)]
-            seconds = (time.perf_counter() - start) / 20
-            row = statistics.median(values), statistics.fmean(values), statistics.stdev(values) / 20**0.5, seconds
-            print(f"| {what}: inid, {label} | " + " | ".join(f"{number:.3g}" for number in row) + " |", flush=True)
-        if name in theirs:
-            row = theirs[name]
-            print(f"| {what}: diffprivlib, pure | " + " | ".join(f"{number:.3g}" for number in row) + " |", flush=True)
+    columns = ("", "median", "mean", "standard error", "seconds per fit")
+    title, command = "Estimators beside diffprivlib, epsilon = 1", "python -m bench.learn peers"
+    with ResultTable("learn-peers", title, columns, peers="diffprivlib (pure DP)", command=command) as table:
+        for name, what, fit, size in (
+            ("linear", "linear regression, California, excess mean squared error", linear, len(X)),
+            ("logistic", "logistic regression, Electricity, excess objective", logit, len(E)),
+            ("pca", "PCA, SRE", components, len(rows)),
+        ):
+            for label, budget in (("delta = 1/N^2", promise(size)), ("pure", inid.PureDP(1.0))):
+                start = time.perf_counter()
+                values = [fit(budget) for _ in range(20)]
+                seconds = (time.perf_counter() - start) / 20
+                row = statistics.median(values), statistics.fmean(values), statistics.stdev(values) / 20**0.5, seconds
+                table.add(f"{what}: inid, {label}", *(f"{number:.3g}" for number in row))
+            if name in theirs:
+                row = theirs[name]
+                table.add(f"{what}: diffprivlib, pure", *(f"{number:.3g}" for number in row))
 
 
 def _their_rows(arrays: dict[str, object]) -> dict[str, tuple[float, ...]]:
@@ -304,20 +315,22 @@ def speed() -> None:
 
     ours = median_seconds(lambda: learn.PrivateMoments(inid.ApproxDP(1.0, 1e-6), bounds=(-1, 1)).fit(X), 3)
     theirs = median_seconds(plain, 3)
-    print("\nSpeed\n\n| | private, s | plain NumPy, s | ratio |\n| --- | --- | --- | --- |")
-    print(f"| moments, N = 10^6, M = 50 | {ours:.3f} | {theirs:.3f} | {ours / theirs:.2f} |")
-    class_and_cluster_speed()
-    paths = {"NumPy only": "0"} | ({"numba": "1"} if importlib.util.find_spec("numba") else {})
-    for path, switch in paths.items():
-        os.environ["INID_COMPILED"] = switch
-        if path == "numba":
-            importlib.import_module("numba")  # a fit uses the compiled loop where numba has been loaded
-        for rows in (20_000, 200_000):
-            for logit in (False, True):
-                descent_speed(rows, path, logit=logit)
+    columns = ("", "private, s", "plain NumPy, s", "ratio")
+    title, command = "Private fits beside the same work in plain NumPy", "python -m bench.learn speed"
+    with ResultTable("learn-speed-numpy", title, columns, peers="plain NumPy, not private", command=command) as table:
+        table.add("moments, N = 10^6, M = 50", f"{ours:.3f}", f"{theirs:.3f}", f"{ours / theirs:.2f}")
+        class_and_cluster_speed(table)
+        paths = {"NumPy only": "0"} | ({"numba": "1"} if importlib.util.find_spec("numba") else {})
+        for path, switch in paths.items():
+            os.environ["INID_COMPILED"] = switch
+            if path == "numba":
+                importlib.import_module("numba")  # a fit uses the compiled loop where numba has been loaded
+            for rows in (20_000, 200_000):
+                for logit in (False, True):
+                    descent_speed(table, rows, path, logit=logit)
 
 
-def class_and_cluster_speed() -> None:
+def class_and_cluster_speed(table: ResultTable) -> None:
     """Naive Bayes and k-means beside the same sums of clipped columns in plain NumPy, in turns."""
     rng = np.random.default_rng(0)
     X, labels, budget = rng.uniform(-1.2, 1.2, size=(200_000, 10)), rng.integers(0, 3, 200_000), promise(200_000)
@@ -342,10 +355,10 @@ def class_and_cluster_speed() -> None:
         fit = ours if name[0] == "n" else (lambda f=ours: f(X))
         pairs = [(seconds(fit), seconds(theirs)) for _ in range(5)]
         one, two = (statistics.median(column) for column in zip(*pairs, strict=True))
-        print(f"| {name}, N = 200,000, M = 10 | {one:.3f} | {two:.3f} | {one / two:.2f} |", flush=True)
+        table.add(f"{name}, N = 200,000, M = 10", f"{one:.3f}", f"{two:.3f}", f"{one / two:.2f}")
 
 
-def descent_speed(rows: int, path: str, *, logit: bool) -> None:
+def descent_speed(table: ResultTable, rows: int, path: str, *, logit: bool) -> None:
     """One row: a private fit beside the same passes in plain NumPy, in turns, so that a busy machine slows both."""
     X = np.random.default_rng(0).uniform(-1, 1, size=(rows, 8))
     y, smoothness = X.sum(axis=1), np.full(8, 1 / 3)
@@ -362,7 +375,7 @@ def descent_speed(rows: int, path: str, *, logit: bool) -> None:
         theirs.append(seconds(lambda: plain_descent(X, y, smoothness, 50, logit=logit)))
     one, two = statistics.median(ours[1:]), statistics.median(theirs[1:])
     name = "logistic" if logit else "least squares"
-    print(f"| {name}, 50 passes, N = {rows}, M = 8, {path} | {one:.4f} | {two:.4f} | {one / two:.2f} |", flush=True)
+    table.add(f"{name}, 50 passes, N = {rows}, M = 8, {path}", f"{one:.4f}", f"{two:.4f}", f"{one / two:.2f}")
 
 
 PARTS = {"lasso": lasso, "logistic": logistic, "pca": pca, "peers": peers, "speed": speed}

@@ -1,6 +1,6 @@
 """The obvious call: estimators with default parameters and round public bounds, on eight datasets, beside their peers.
 
-Prints the table of docs/learn/scores.md: for each dataset, model and epsilon the mean of six seeds, each of which draws
+Writes results/bench/learn-scores.md: for each dataset, model and epsilon the mean of six seeds, each of which draws
 another fifth of the rows to hold out. Beside it stand the same model without privacy, the best constant, and, where
 INID_BENCH_PYTHON names an interpreter that can import them, diffprivlib's models and interpret's DP-EBM.
 
@@ -37,6 +37,7 @@ from sklearn.preprocessing import StandardScaler
 
 import inid
 from bench._public_facts import ADULT, ADULT_CATEGORIES, CALIFORNIA, CANCER, DIABETES, NHANES, WINE
+from bench._result_table import ResultTable
 from bench.learn import DATA, DAYS, california, electricity
 from inid import learn, testing
 
@@ -164,7 +165,7 @@ def private(task: Task, name: str, budget: inid.Budget) -> Any:
     if task.ends is None:
         more["classes"] = tuple(np.unique(task.y).tolist())
     if not hasattr(learn, "PublicCategories"):  # a version without encoders, and with another name for bounds
-        return getattr(learn, name)(budget=budget, bounds_X=task.ranges, **more)
+        return getattr(learn, name)(budget=budget, bounds=task.ranges, **more)
     if task.categories is None:
         return getattr(learn, name)(budget=budget, bounds=task.bounds, **more)
     numbers = [column for column in task.X if column not in task.categories]
@@ -231,13 +232,13 @@ def compare(old: dict[str, Any], new: dict[str, Any]) -> None:
             print(f"| {name} | {epsilon} | {before:.3f} | {now:.3f} | {mean:+.4f} | {error:.4f} | {word} |")
 
 
-def show(name: str, scored: dict[str, list[float]]) -> None:
+def show(table: ResultTable, name: str, scored: dict[str, list[float]]) -> None:
     cells = []
     for epsilon in (f"{one:g}" for one in EPSILONS):
         each = scored.get(epsilon, [])
         cells.append(f"{statistics.mean(each):.3f} ({min(each):.3f})" if each else "")
     plain, constant = (f"{statistics.mean(scored[one]):.3f}" if one in scored else "" for one in ("plain", "constant"))
-    print(f"| {name} | {constant} | {plain} | " + " | ".join(cells) + " |", flush=True)
+    table.add(name, constant, plain, *cells)
 
 
 def main() -> None:
@@ -247,24 +248,31 @@ def main() -> None:
         return compare(old, new)
     record = Path(arguments.pop(arguments.index("--record") + 1)) if "--record" in arguments else None
     wanted = tuple(one for one in arguments if not one.startswith("--")) or ("",)
-    head = " | ".join(f"epsilon = {epsilon:g}" for epsilon in EPSILONS)
-    print(f"\ndelta = {DELTA:g} (diffprivlib: pure), mean (worst) of {len(SEEDS)} seeds: R^2, AUC, or accuracy\n")
-    print(f"| | constant | not private | {head} |\n" + "| --- " * (3 + len(EPSILONS)) + "|")
+    title = f"Scores at the first try, delta = {DELTA:g}, mean (worst) of {len(SEEDS)} seeds: R^2, AUC or accuracy"
+    columns = ("", "constant", "not private", *(f"epsilon = {epsilon:g}" for epsilon in EPSILONS))
+    peers_named = "scikit-learn, not private; diffprivlib (pure DP) and DP-EBM where there is an interpreter for them"
     kept: dict[str, Any] = {}
-    for title, read in TASKS.items():
-        if not title.startswith(wanted):
-            continue
-        task = read()
-        regressors = ("PrivateRidge", "PrivateLasso")
-        names = regressors if task.ends is not None else ("PrivateLogisticRegression", "PrivateGaussianNB")
-        for name in names:
-            kept[f"{title}, {name}"] = scores(task, name)
-            show(f"{title}, {name}", kept[f"{title}, {name}"])
-        for name, scored in peers(task).items():
-            kept[f"{title}, {name}"] = scored
-            show(f"{title}, {name}", scored)
-        if record is not None:
-            record.write_text(json.dumps(kept, indent=1))
+    with ResultTable(
+        "learn-scores" if wanted == ("",) else "learn-scores-some",
+        title,
+        columns,
+        peers=peers_named,
+        command="python -m bench.learn_defaults",
+    ) as table:
+        for title, read in TASKS.items():
+            if not title.startswith(wanted):
+                continue
+            task = read()
+            regressors = ("PrivateRidge", "PrivateLasso")
+            names = regressors if task.ends is not None else ("PrivateLogisticRegression", "PrivateGaussianNB")
+            for name in names:
+                kept[f"{title}, {name}"] = scores(task, name)
+                show(table, f"{title}, {name}", kept[f"{title}, {name}"])
+            for name, scored in peers(task).items():
+                kept[f"{title}, {name}"] = scored
+                show(table, f"{title}, {name}", scored)
+            if record is not None:
+                record.write_text(json.dumps(kept, indent=1))
     return None
 
 

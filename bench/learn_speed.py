@@ -23,6 +23,7 @@ import numpy as np
 from sklearn.linear_model import Ridge
 
 import inid
+from bench._result_table import ResultTable
 from bench.learn import seconds
 from bench.learn_defaults import TASKS, Task, private
 from inid import learn
@@ -52,19 +53,19 @@ def in_turns(ours: list[Callable[[], object]], theirs: Callable[[], float]) -> l
     return [statistics.median(column) for column in zip(*turns, strict=True)]
 
 
-def show(name: str, peer: str, one: float, two: float) -> None:
-    print(f"| {name} | {one:.4f} | {peer} | {two:.4f} | {one / two:.2f} |", flush=True)
+def show(table: ResultTable, name: str, peer: str, one: float, two: float) -> None:
+    table.add(name, f"{one:.4f}", peer, f"{two:.4f}", f"{one / two:.2f}")
 
 
-def ridge() -> None:
+def ridge(table: ResultTable) -> None:
     task = TASKS["california"]()
     X, plain = task.encoded, Ridge()
     model = learn.PrivateRidge(budget=BUDGET, bounds=task.bounds, bounds_y=task.ends)
     one, two = in_turns([lambda: model.fit(X, task.y)], lambda: seconds(lambda: plain.fit(X, task.y)))
-    show("ridge, California", "scikit-learn", one, two)
+    show(table, "ridge, California", "scikit-learn", one, two)
 
 
-def logistic(title: str) -> None:
+def logistic(table: ResultTable, title: str) -> None:
     python = os.environ.get("INID_BENCH_PYTHON")
     if not python:
         print(f"{title}: skipped, INID_BENCH_PYTHON names no interpreter that has diffprivlib.")
@@ -77,10 +78,10 @@ def logistic(title: str) -> None:
         with subprocess.Popen(
             [python, "-c", PEER, str(place)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         ) as peer:
-            _beside(title, task, peer)
+            _beside(table, title, task, peer)
 
 
-def _beside(title: str, task: Task, peer: "subprocess.Popen[str]") -> None:
+def _beside(table: ResultTable, title: str, task: Task, peer: "subprocess.Popen[str]") -> None:
     asked, answers = peer.stdin, peer.stdout
     if asked is None or answers is None:
         raise RuntimeError("the peer has no pipes")
@@ -99,15 +100,21 @@ def _beside(title: str, task: Task, peer: "subprocess.Popen[str]") -> None:
     *found, two = in_turns(ours, theirs)
     asked.close()
     for name, one in zip((f"logistic, {title}", f"logistic, {title} from strings"), found, strict=False):
-        show(name, "diffprivlib", one, two)
+        show(table, name, "diffprivlib", one, two)
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
-    print("\n| | seconds | peer | seconds | ratio |\n| --- | --- | --- | --- | --- |")
-    ridge()
-    for title in [one for one in sys.argv[1:] if one in TASKS] or ("electricity", "adult"):
-        logistic(title)
+    with ResultTable(
+        "learn-speed-peers",
+        "Whole fits with defaults at epsilon = 1, in turns",
+        ("", "seconds", "peer", "seconds", "ratio"),
+        peers="scikit-learn, not private; diffprivlib",
+        command="python -m bench.learn_speed",
+    ) as table:
+        ridge(table)
+        for title in [one for one in sys.argv[1:] if one in TASKS] or ("electricity", "adult"):
+            logistic(table, title)
 
 
 if __name__ == "__main__":

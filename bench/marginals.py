@@ -18,7 +18,7 @@ import numpy as np
 
 import inid
 from inid.tables import Table
-from inid.tables.questions.marginals.allocation import least_maximum
+from inid.tables.questions.marginals import least_maximum
 
 ADULT = (100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2)
 CENSUS = (2, 116, 63, 2, 8)

@@ -18,8 +18,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from inid.noise import add_noise
-from inid.noise.compiled_draws import available
+from bench._result_table import ResultTable
+from inid.noise import add_noise, available
 
 SIZE = 1_000_000
 ROUNDS = 15
@@ -103,8 +103,13 @@ def main() -> None:
     paths = {"NumPy only": False} | ({"compiled": True} if available() else {})
     if "compiled" not in paths:
         print("compiled path: skipped, numba is not installed or INID_COMPILED=0.")
-    print(f"\nnoise, K = {SIZE:,} different scales; ratio > 1 means inid is faster")
-    print(f"{'mechanism':10} {'path':11} {'M samples/s':>11}   ratios")
+    lines = ResultTable(
+        "noise-speed",
+        f"Exact noise for {SIZE:,} different scales; a ratio above 1 means that inid is faster",
+        ("mechanism", "path", "million draws per second", "ratios"),
+        peers="NumPy's generators" + ("; OpenDP" if others else ""),
+        command="python -m bench.noise",
+    )
     for mechanism, contestants in peers(rng, values, scales).items():
         ours = {
             path: lambda m=mechanism, c=compiled: add_noise(values, scales, m, compiled=c)
@@ -115,7 +120,8 @@ def main() -> None:
             times["OpenDP"] = others[mechanism]
         for path in paths:
             ratios = ", ".join(f"{peer} {times[peer] / times[path]:.2f}" for peer in times if peer not in paths)
-            print(f"{mechanism:10} {path:11} {1e-6 / times[path]:11.1f}   {ratios}")
+            lines.add(mechanism, path, f"{1e-6 / times[path]:.1f}", ratios)
+    lines.write()
 
 
 if __name__ == "__main__":

@@ -25,10 +25,11 @@ import pandas as pd
 
 import inid
 from bench._public_facts import ADULT_CATEGORIES
+from bench._result_table import ResultTable
 from inid import tables
-from inid.numbers.decimals import decimal_down, decimal_root_down
-from inid.planning.division import whole_of
-from inid.tables.wanted import wanted_of
+from inid.numbers import decimal_down, decimal_root_down
+from inid.planning import whole_of
+from inid.tables import targets_of
 
 DATA = Path(os.environ.get("INID_DATA") or Path(__file__).resolve().parents[2] / "shared" / "data")
 PROMISE = inid.ApproxDP(epsilon=1.0, delta=1e-6)
@@ -142,7 +143,7 @@ def plan(pub: tables.Publication) -> None:
     """The objective beside thirds by hand, and each question's variance beside an equal split."""
     made = pub.plan(PROMISE)
     equal = {name: query.question.equal(PROMISE, questions=3) for name, query in pub.queries.items()}
-    wanted = {name: wanted_of([None] * len(own), own).limits for name, own in equal.items()}
+    wanted = {name: targets_of([None] * len(own), own).limits for name, own in equal.items()}
     ours = _objective(made.plans, wanted)
     print(f"{made.mechanism} noise; parts: {', '.join(f'{name} {own.budget}' for name, own in made.plans.items())}")
     for family in ("gaussian", "laplace"):
@@ -184,11 +185,18 @@ def release(pub: tables.Publication, frame: pd.DataFrame) -> None:
         else:
             errors[who] = np.mean([_errors(one, exact) for one in answers], axis=0)
     kinds = ("a cell of the ten tables", "mean of hours", "mean of capital gain", "quantile of age")
+    lines = ResultTable(
+        "tables-publications",
+        "Sixteen questions on Adult under (1, 1e-6): mean absolute errors",
+        ("", *errors),
+        peers=", ".join(PEER_RUNS),
+        command="python -m bench.publications",
+    )
     for at, kind in enumerate(kinds):
         ours = float(errors["inid"][at])  # 0 where every answer was exact
         ratios = {who: f" ({own[at] / ours:.2f} x)" if ours else "" for who, own in errors.items()}
-        shown = ", ".join(f"{who} {own[at]:.4g}{ratios[who]}" for who, own in errors.items())
-        print(f"mean absolute error, {kind}: {shown}")
+        lines.add(kind, *(f"{own[at]:.4g}{ratios[who]}" for who, own in errors.items()))
+    lines.write()
 
 
 def _peer(job: dict) -> list | str:
@@ -222,9 +230,9 @@ def _places(frame: pd.DataFrame, columns: tuple[str, ...]) -> tuple[np.ndarray, 
 
 def _ours(result: tables.PublicationResult) -> tuple[list, list, list]:
     counts = [result["people"].marginal(*pair)["estimate"].tolist() for pair in PAIRS]
-    rows = result["means"].rows
+    rows = result["means"].answers
     means = [[row.estimate for row in rows if row.column == name] for name in ("hours_per_week", "capital_gain")]
-    return counts, means, [row.estimate for row in result["ages"].rows]
+    return counts, means, [row.estimate for row in result["ages"].answers]
 
 
 def _errors(answers: tuple[list, list, list], exact: tuple[list, list, list]) -> list[float]:

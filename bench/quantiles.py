@@ -110,7 +110,7 @@ def _ours(query: tables.Query, exact: np.ndarray, runs: int) -> np.ndarray:
     plan = query.plan(inid.PureDP(EPSILON))
     errors = []
     for _ in range(runs):
-        rows = query.release(plan).rows
+        rows = query.release(plan).answers
         found = np.array([row.estimate for row in rows]).reshape(exact.shape)
         errors.append(np.abs(found - exact).mean(axis=1))
     return np.mean(errors, axis=0)

@@ -11,13 +11,12 @@ import pytest
 from typer.testing import CliRunner
 
 import inid
-from inid.cli.app import COMMANDS, app
-from inid.cli.options import read_values
+from inid.cli import COMMANDS, app, read_values
 
 DOCS = Path(__file__).resolve().parents[1] / "docs" / "command.md"
 HIDDEN = "Wilhelmina"
 QUESTION = "people.csv --bounds age=0:100,income=0:500000 --mean age,income --by sex=F,M --tolerance age=1,income=500"
-COLUMNS = ["statistic", "column", "sex", "estimate", "lower", "upper", "std", "scale"]
+COLUMNS = ["statistic", "column", "sex", "estimate", "lower", "upper", "std"]
 
 
 def run(line):

@@ -9,7 +9,7 @@ import ibis
 import psycopg
 import pyarrow as pa
 
-from inid.tables.engines.sql.dialects import quoted
+from inid.tables.engines.sql import quoted
 from postgres_server import postgres_server
 
 __all__ = ["DATABASES", "connection", "execute", "stored", "table"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from inid.tables.questions.marginals.basis import analyse, square_norms, square_places
+from inid.tables.questions.marginals import analyse, square_norms, square_places
 
 __all__ = ["exact_residuals"]
 

@@ -86,5 +86,8 @@ _FINDERS = {
         _glibc,
         "only glibc learns what memory to keep, and from 2.33 on says how much is mapped: run this on such a Linux",
     ),
-    "gpu": (_gpu, "a GPU is missing: install torch (pip install 'inid[torch]') on a machine with a CUDA device"),
+    "gpu": (
+        _gpu,
+        "a GPU is missing: install torch (pip install '.[torch]' in inid's checkout) on a machine with a CUDA device",
+    ),
 }

@@ -4,7 +4,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from inid.learn import coordinate_descent
+from internals import module_with
+
+coordinate_descent = module_with("inid.learn", "Descent")
 
 
 class Recorded:

@@ -13,7 +13,7 @@ from spark_session import spark_session
 __all__ = ["ENGINES", "KINDS", "cases", "in_engine", "question_of", "refusals"]
 
 ENGINES = ("pandas", "polars", "polars-lazy", "pyarrow", "duckdb", "parquet", "csv", "spark", *DATABASES)
-KINDS = ("statistics", "marginals", "ordered", "discovery", "choice")
+KINDS = ("statistics", "marginals", "prefix_sums", "partition_selection", "largest_group")
 PROMISES = {
     "pure": inid.PureDP(0.7),
     "approx": inid.ApproxDP(1.0, 1e-6),
@@ -86,10 +86,10 @@ def question_of(kind, data, relation, *, people, variant=False):
         return t.query(**asked, covariance=["age", money], histogram=cells, by={"sex": ["F", "M"]})
     if kind == "marginals":
         return t.query(marginals=[("sex", "place"), ("flag",)], mean={money: [("sex",)]}, sum={"age": [("flag",)]})
-    if kind == "ordered":
+    if kind == "prefix_sums":
         asked = {"cdf": {"place": [(), ("sex",)]}, "cumulative": {"place": [("sex",)]}}
         return t.query(quantile={"age": [0.25, 0.5]} | ({money: [0.9]} if variant else {}), **asked)
-    if kind == "discovery":
+    if kind == "partition_selection":
         keys = tables.discover(2, delta=1e-6) if people else tables.discover(delta=1e-6)
         return t.query(count=not people, count_distinct=people, by={"shop": keys})
     by = {"place": [1, 2, 3, 4], "flag": [False, True]} if variant else {"place": [1, 2, 3, 4]}
@@ -99,7 +99,7 @@ def question_of(kind, data, relation, *, people, variant=False):
 _TOLERANCES = {
     "statistics": {"age": 2.0, "count": 5},
     "marginals": {("flag",): 2.0, "mean(income)": 40.0},
-    "ordered": {"place": 3.0},
+    "prefix_sums": {"place": 3.0},
 }
 
 
@@ -112,7 +112,7 @@ def cases():
     for kind in KINDS:
         for at, (relation, people, second) in enumerate(product(_RELATIONS, (False, True), (False, True))):
             promise = list(PROMISES)[(at // 2 + 2 * second + at // 4) % 4]
-            options = {} if kind == "choice" else {"mechanism": _MECHANISMS[(at + at // 3) % 3]}
+            options = {} if kind == "largest_group" else {"mechanism": _MECHANISMS[(at + at // 3) % 3]}
             variant = (at // 2 + at) % 2 == 1
             if kind in _TOLERANCES and at % 3 == 0 and not variant:
                 options["tolerance"] = _TOLERANCES[kind]
@@ -147,13 +147,14 @@ def refusals(ledger):
     found |= {f"{kind}: unit of the ledger": released(kind, people=True) for kind in KINDS}
     found |= {f"{kind}: plan of another": released(kind, other=KINDS[at - 1]) for at, kind in enumerate(KINDS)}
     found |= {f"{kind}: no plan": lambda data, k=kind: _without_plan(k, data, ledger) for kind in KINDS}
-    found |= {f"{kind}: mechanism": planned(kind, mechanism="gaussian") for kind in KINDS if kind != "choice"}
+    found |= {f"{kind}: mechanism": planned(kind, mechanism="gaussian") for kind in KINDS if kind != "largest_group"}
     found |= {
-        f"{kind}: tolerance": planned(kind, tolerance={"age": -1}) for kind in ("statistics", "marginals", "ordered")
+        f"{kind}: tolerance": planned(kind, tolerance={"age": -1})
+        for kind in ("statistics", "marginals", "prefix_sums")
     }
     found |= {
         f"{kind}: unknown tolerance": planned(kind, tolerance={"nobody": 1})
-        for kind in ("statistics", "marginals", "ordered")
+        for kind in ("statistics", "marginals", "prefix_sums")
     }
     found["nothing asked"] = asked()
     found["two kinds"] = asked(quantile={"age": [0.5]}, count=True)

@@ -14,9 +14,9 @@ import polars as pl
 import inid
 import recorded_tables as asked
 from inid import testing
-from inid.jobs.result_files import as_csv
-from inid.noise.source import source_in_use
-from inid.tables.report_inputs import published_estimates
+from inid.jobs import as_csv
+from inid.noise import source_in_use
+from inid.tables import published_estimates
 
 __all__ = ["RECORDS", "answers_of_case", "command_record", "exact_numbers", "files_of", "job_files", "refused", "trace"]
 
@@ -33,9 +33,9 @@ _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 def exact_numbers(query, plan):
     """The numbers before noise; of found keys, each with its count."""
     question = query.question
-    if question.kind == "discovery":
+    if question.kind == "partition_selection":
         return dict(sorted(query.exact_counts().items()))
-    if question.kind == "choice":
+    if question.kind == "largest_group":
         counts = query.table.query(count=not question.people, count_distinct=question.people, by=question.by)
         return counts.exact_sums().tolist()
     values = query.exact_sums() if question.kind == "statistics" else query.exact(plan)
@@ -63,7 +63,7 @@ def answers_of_case(case, data):
         "text": str(plan),
         "plan": plan.to_dict(),
         "exact": exact_numbers(query, plan),
-        "rows": [row.to_dict() for row in result.rows],
+        "answers": [row.to_dict() for row in result.answers],
         "columns": list(result.frame.columns),
     }
 
@@ -95,9 +95,9 @@ _COMMANDS = {
     "marginals": (
         "--domains sex=F,M --marginals sex,place --mean 'income by flag' --combine 'gap=count(place=1)-count(place=2)'"
     ),
-    "ordered": "--quantile age=0.25,0.5 --cdf place",
-    "discovery": "--discover shop --discover-delta 1e-8",
-    "choice": "--choose place=1,2,3,4",
+    "prefix_sums": "--quantile age=0.25,0.5 --cdf place",
+    "partition_selection": "--discover shop --discover-delta 1e-8",
+    "largest_group": "--choose place=1,2,3,4",
 }
 
 
@@ -114,8 +114,8 @@ def job_files(kind, folder, run):
 
 def _as_printed(record):
     """What a record holds, as `--json` has printed it since 0.2: its rows are the results, its release at the top."""
-    apart = {"results": record["rows"]} if "rows" in record else {}
-    kept = {key: value for key, value in record.items() if key not in ("rows", "release")}
+    apart = {"results": record["answers"]} if "answers" in record else {}
+    kept = {key: value for key, value in record.items() if key not in ("answers", "release")}
     return kept | apart | record["release"]
 
 
@@ -129,7 +129,7 @@ def _released(kind, folder, run):
     table = asked.in_engine("csv", folder)
     paths = {ending: folder / f"job.{ending}" for ending in ("csv", "json", "html")}
     files = f"--out {paths['csv']} --record {paths['json']} --report {paths['html']}"
-    facts = "" if kind in ("discovery", "choice") else _FACTS
+    facts = "" if kind in ("partition_selection", "largest_group") else _FACTS
     line = f"release {table} {facts} {_COMMANDS[kind]} --epsilon 1 --delta 1e-6 {files} --json"
     made = run(line)
     if made.exit_code:

@@ -15,10 +15,11 @@ import pandas as pd
 
 import inid
 from inid import tables
-from inid.jobs import Job, accuracy_of_job, plan_job, release_job
-from inid.jobs.ledgers import make_ledger
-from inid.schema.wording import WORDING, said
-from inid.tables.streams import row_leases
+from inid.jobs import Job, accuracy_of_job, make_ledger, plan_job, release_job
+from inid.schema import MESSAGES, error_message
+from internals import module_with
+
+release_leases = module_with("inid.tables.streams", "ReleaseLeases")
 
 LINE = inid.Sensitivity.box([1.0])
 BOUNDS = {"bounds": {"age": [0, 100]}}
@@ -80,14 +81,14 @@ def stream(**settings):
 
 def unpaid():
     """A stream whose opening was cut short."""
-    ledger, settle = inid.Ledger(total=inid.GaussianDP(1.0)), row_leases.RowLeases.settle
-    row_leases.RowLeases.settle = lambda *_, **__: (_ for _ in ()).throw(KeyError)
+    ledger, settle = inid.Ledger(total=inid.GaussianDP(1.0)), release_leases.ReleaseLeases.settle
+    release_leases.ReleaseLeases.settle = lambda *_, **__: (_ for _ in ()).throw(KeyError)
     try:
         stream(ledger=ledger)
     except KeyError:
         pass
     finally:
-        row_leases.RowLeases.settle = settle
+        release_leases.ReleaseLeases.settle = settle
     tables.Stream.open("s.db", ledger=ledger)
 
 
@@ -220,10 +221,11 @@ def provoked(code):
 if __name__ == "__main__":
     import os
 
-    for name in WORDING:
+    for name in MESSAGES:
         with tempfile.TemporaryDirectory() as place:
             os.chdir(place)
             write_people(place)
             found = provoked(name)
-            print(f"{name}\n  Python:  {found}\n  command: {said(found, 'command')}\n  page:    {said(found, 'page')}")  # noqa: T201
+            command, page = error_message(found, "command"), error_message(found, "page")
+            print(f"{name}\n  Python:  {found}\n  command: {command}\n  page:    {page}")  # noqa: T201
             os.chdir("/")

@@ -94,7 +94,7 @@ class Tab:
         page.goto(self.server.link)
         page.wait_for_selector("body[data-ready]")
         if path != "/":
-            page.goto(self.server.origin + path)
+            page.goto(page.url + path[1:])
             page.wait_for_selector("body[data-ready]")
         return page
 

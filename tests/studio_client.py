@@ -53,6 +53,7 @@ def open_page(root, **settings):
     """A page on a folder, opened by its link."""
     table, ledger = settings.pop("table", None), settings.pop("ledger", None)
     studio = Studio(Folder(root, table, ledger), **settings)
-    client = TestClient(make_app(studio, PORT), base_url=OWN, follow_redirects=False)
-    assert client.get("/open", params={"token": studio.own.link}).status_code == 200
+    client = TestClient(make_app(studio, PORT), base_url=f"{OWN}/{studio.own.path}", follow_redirects=False)
+    opened = client.get(f"{OWN}/open", params={"token": studio.own.link})
+    assert f'content="/{studio.own.path}/"' in opened.text
     return Page(studio, client)

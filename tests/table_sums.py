@@ -1,10 +1,11 @@
 """Exact sums of a small table on any engine, for the attacks on how engines read rows."""
 
 import duckdb
+import pyarrow as pa
 
 from inid import tables
 
-__all__ = ["BOUNDS", "enumerated", "sums"]
+__all__ = ["BOUNDS", "enumerated", "relation_of", "sums"]
 
 BOUNDS = {"x": (0, 10)}
 
@@ -22,3 +23,8 @@ def enumerated(rows):
     connection.execute("CREATE TABLE people (u INTEGER, o word, x DOUBLE)")
     connection.executemany("INSERT INTO people VALUES (?, ?, ?)", rows)
     return connection.table("people")
+
+
+def relation_of(frame):
+    """A pandas frame as a relation of DuckDB's, which takes Arrow's types as they are."""
+    return duckdb.from_arrow(pa.Table.from_pandas(frame, preserve_index=False))

@@ -8,8 +8,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from inid.schema import Key, register
-from inid.schema.values import Choice
+from inid.schema import Choice, Key, register
 
 WORDS = {"up": "away from zero", "down": "towards zero"}
 TOY = Key(
@@ -23,10 +22,9 @@ def found():
     from configuration_keys import listed
 
     from command_line import flags, run
-    from inid.cli.options import job_from
+    from inid.cli import job_from
     from inid.jobs import Job
-    from inid.studio.form import field_name, form_of, job_values
-    from inid.studio.views import studio_page
+    from inid.studio import field_name, form_of, job_values, studio_page
 
     job = job_from(flags(LINE))
     form = form_of(job.to_dict())

@@ -13,16 +13,10 @@ import numpy as np
 from inid.errors import ArgumentError, RecordError
 from inid.planning import plan
 from inid.promises import PureDP
-from inid.releasing import AddNoise
+from inid.releasing import AddNoise, Largest, plan_selection
 from inid.report import Dimension, EstimateBlock, PlanLine, PlanSummary
-from inid.selecting import Largest, plan_selection
 from inid.sets import Sensitivity
-from inid.tables.aggregation import Aggregation, Grouping, PublicKeys, Rows
-from inid.tables.facts import read_keys
-from inid.tables.plan import PlanOfSteps
-from inid.tables.public_facts import parsing
-from inid.tables.question import Question
-from inid.tables.result import Row
+from inid.tables import Aggregation, Answer, Grouping, PlanOfSteps, PublicKeys, Question, Rows, parsing, read_keys
 
 
 class LeaderPlan(PlanOfSteps):
@@ -104,9 +98,7 @@ class Leader(Question):
         key = self.keys[int(earlier[0].values[0])]
         std = float(release.plan.scales[0]) * 2**0.5
         return (
-            Row(
-                "rows", "", f"{self.column}={key}", float(release.values[0]), low, high, std, {self.column: key}, 2**0.5
-            ),
+            Answer("rows", "", f"{self.column}={key}", float(release.values[0]), low, high, std, {self.column: key}),
         )
 
     def blocks(self, estimates, labels):

@@ -7,9 +7,7 @@ the same query share.
 import numpy as np
 
 from inid.errors import ArgumentError
-from inid.tables.questions.statistics.answers import Estimate
-from inid.tables.questions.statistics.column_statistics import ColumnStatistic
-from inid.tables.questions.statistics.layout import Statistic
+from inid.tables.questions.statistics import ColumnStatistic, Estimate, Statistic
 
 
 class Ratio(ColumnStatistic):

@@ -7,7 +7,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd.rows.parameter_groups import group_parameters
+from inid.dpsgd.thresholds import group_parameters
 from inid.testing import unsafe_no_noise
 
 __all__ = ["Picked", "Tokens", "assert_close", "groups_of", "private", "slow_sums", "squares", "sums", "train_once"]

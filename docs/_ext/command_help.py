@@ -9,7 +9,7 @@ def _commands() -> list[tuple[str, list[str]]]:
     import click
     import typer.main
 
-    from inid.cli.app import app
+    from inid.cli import app
 
     def walk(command: click.Command, path: list[str]) -> list[tuple[str, list[str]]]:
         found = [(" ".join(["inid", *path]), path)]
@@ -28,7 +28,7 @@ class CommandHelp(Directive):
         """Run every command with --help, in this process."""
         from typer.testing import CliRunner
 
-        from inid.cli.app import app
+        from inid.cli import app
 
         made: list[nodes.Node] = []
         for title, path in _commands():

@@ -122,11 +122,11 @@ def plan_shares() -> Picture:
 
 
 def scores(picture: Picture, rows: tuple[tuple[str, str, str], ...], first: float) -> float:
-    """Bars for three budgets, from rows (of the table, words, color) of the page on scores; the plain model's score.
+    """Bars for three budgets, from rows (of the table, words, color) of learn-scores; the plain model's score.
 
     Bars begin at the score `first`, and have their full length at 1.
     """
-    page = "learn/scores.md"
+    page = "learn-scores"
     found = [(words, color, numbers(row_of(page, row)[2:5])) for row, words, color in rows]
     plain = numbers(row_of(page, rows[0][0])[1:2])[0]
     below = 74 + 34 * len(rows)
@@ -148,7 +148,7 @@ def scores(picture: Picture, rows: tuple[tuple[str, str, str], ...], first: floa
 
 
 def regression() -> Picture:
-    """Scores on California housing, from the table of the page on learning."""
+    """Scores on California housing, from results/bench."""
     picture = Picture(760, 230, "R squared of private regressions on California housing for three budgets")
     picture.text(20, 28, "California housing, R² on held-out rows, mean of six seeds", size=15)
     rows = ("california, PrivateRidge", "PrivateRidge", BLUE), ("california, PrivateLasso", "PrivateLasso", GREEN)
@@ -269,18 +269,18 @@ def migration() -> Picture:
 
 
 def training_step() -> Picture:
-    """What a private step costs, from the table of the page on speed."""
+    """What a private step costs, from results/bench."""
     picture = Picture(760, 190, "Time of a private training step over a plain one, here and in Opacus")
     picture.text(20, 28, "A private step over a plain one: ResNet-20 on a CPU, batch 64", size=15)
     for place, (first, words, color) in enumerate(
         (
-            ('`clipping="per_layer"`', "inid, per layer", BLUE),
-            ('`clipping="global"`', "inid, global", BLUE),
+            ("inid, per_layer", "inid, per layer", BLUE),
+            ("inid, global", "inid, global", BLUE),
             ("Opacus 1.6, flat", "Opacus 1.6, flat", ORANGE),
-            ("Opacus 1.6, per layer", "Opacus 1.6, per layer", ORANGE),
+            ("Opacus 1.6, per_layer", "Opacus 1.6, per layer", ORANGE),
         )
     ):
-        ratio = numbers(row_of("dpsgd/speed.md", first))[1]
+        ratio = numbers(row_of("training-resnet", first))[1]
         y = 48 + 30 * place
         picture.text(20, y + 15, words)
         picture.bar(180, y, 170 * ratio, 20, color)

@@ -25,7 +25,7 @@ def answers() -> list[tuple[str, str, float, float, float]]:
     """Label, kind, lower end, estimate and upper end of each answer; seeded, so that the picture stays the same."""
     asked = question()
     with testing.unsafe_seed(7):
-        rows = asked.release(asked.plan(PROMISE, tolerance={"age": 1, "income": 500})).rows
+        rows = asked.release(asked.plan(PROMISE, tolerance={"age": 1, "income": 500})).answers
     kinds = [(row.column or "count", row) for row in rows]
     label = {"count": "people", "age": "mean age", "income": "mean income"}
     return [(f"{label[kind]}, {row.groups[-1]}", kind, row.lower, row.estimate, row.upper) for kind, row in kinds]

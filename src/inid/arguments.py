@@ -6,6 +6,7 @@ Conditions are written for the value that is wanted and negated, so that NaN fai
 import datetime as dt
 import math
 import numbers
+import unicodedata
 from collections.abc import Collection, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -17,8 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid.errors import ArgumentError
-
-__all__ = ["array", "choice", "decimal_float", "frozen", "integer", "labels", "listed", "real", "shown", "shown_entry"]
 
 Floats = NDArray[np.float64]
 
@@ -135,16 +134,7 @@ def array(
     up: bool = False,
     cure: str,
 ) -> Floats:
-    """A fresh, read-only, one-dimensional float64 array of finite numbers that are >= 0 (or > 0).
-
-    Args:
-        name: The argument's name, for messages.
-        value: A sequence of numbers: list, tuple, NumPy array, pandas or Polars series.
-        positive: Require every entry to be greater than 0 instead of at least 0.
-        length: The length required, or several lengths of which one is required.
-        up: Round numbers that no float holds exactly (long integers, decimals, fractions) up instead of to nearest.
-        cure: What the caller should do instead.
-    """
+    """A fresh, read-only, one-dimensional float64 array of finite numbers that are >= 0 (or > 0)."""
     raw = _as_array(name, value, cure, up=up)
     if raw.ndim != 1:
         raise ArgumentError(f"{name} must be one-dimensional, got {raw.ndim} dimensions: {cure}.")
@@ -238,3 +228,29 @@ def _as_array(name: str, value: object, cure: str, *, up: bool) -> NDArray[Any]:
     if raw.dtype.kind not in "iuf" and raw.size:
         raise ArgumentError(f"{name} must hold real numbers, got entries of type {raw.dtype.name}: {cure}.")
     return raw
+
+
+# Characters that end a line or move others on it: controls, line and paragraph separators, marks that change direction.
+_CATEGORIES = ("Cc", "Zl", "Zp")
+_DIRECTIONS = ("LRE", "RLE", "PDF", "LRO", "RLO", "LRI", "RLI", "FSI", "PDI")
+
+
+def read_word(name: str, value: object, *, empty: bool = False) -> str:
+    """A short text on one line that every store can hold, and not empty unless that is allowed."""
+    cure = "pass a plain string on one line"
+    if not isinstance(value, str) or (not value and not empty):
+        raise ArgumentError(f"{name} must be a {'' if empty else 'non-empty '}string, got {shown(value)}: {cure}.")
+    if not value.encode(errors="replace").decode() == value:
+        raise ArgumentError(f"{name} must be text without unpaired surrogates, got {shown(value)}: {cure}.")
+    if any(_moves(character) for character in value):
+        raise ArgumentError(f"{name} must be text without line breaks and control characters: {cure}.")
+    return str(value)
+
+
+def escaped(text: str) -> str:
+    """A stored text as it is shown: nothing in it can break a line."""
+    return "".join(ascii(character)[1:-1] if _moves(character) else character for character in text)
+
+
+def _moves(character: str) -> bool:
+    return unicodedata.category(character) in _CATEGORIES or unicodedata.bidirectional(character) in _DIRECTIONS

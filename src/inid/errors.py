@@ -8,20 +8,7 @@ an address may be passed where a path belongs, and messages name paths.
 import re
 from typing import Self
 
-__all__ = [
-    "Argument",
-    "ArgumentError",
-    "BudgetError",
-    "Column",
-    "Fact",
-    "GuaranteeError",
-    "InidError",
-    "MissingExtraError",
-    "RangeError",
-    "RecordError",
-    "Words",
-    "without_passwords",
-]
+from inid._version import RECORD_FORMAT
 
 # What stands between a colon and an at sign, after a question mark of an address, and after the names of secrets. The
 # word "password" itself is what messages write as an example.
@@ -44,13 +31,7 @@ _IN_QUOTES = (
 
 
 def without_passwords(text: str) -> str:
-    """A text in which passwords of addresses are replaced by ***, also of addresses that are not well formed.
-
-    >>> without_passwords("there is no file 'postgresql://ann:s3cret@db/x?sslkey=a'"), without_passwords("ann:p@ss@db")
-    ("there is no file 'postgresql://ann:***@db/x?***'", 'ann:***@db')
-    >>> print(without_passwords("there is no file 'password = open sesame host=db'."))
-    there is no file 'password=***'.
-    """
+    """A text in which passwords of addresses are replaced by ***, also of addresses that are not well formed."""
     text = _QUOTED.sub(lambda found: found[1] + _masked(found[2], _IN_QUOTES) + found[1], text)
     return _masked(text, _SECRETS)
 
@@ -134,8 +115,17 @@ class GuaranteeError(InidError):
 
 
 class RecordError(InidError):
-    """A stored record (a plan's dictionary, a ledger's row) does not parse or is of an unknown version."""
+    """A stored record (a plan's dictionary, a ledger's entry) does not parse or is of another format."""
 
 
 class MissingExtraError(InidError, ImportError):
     """An optional dependency is absent; the message names the extra that brings it."""
+
+
+def unread_format(what: str, number: object) -> RecordError:
+    """The refusal of a record or a ledger of another format: only what wrote it reads it."""
+    named = number if type(number) is int else "none"
+    return RecordError(
+        f"{what} has format {named}, and this version of inid reads format {RECORD_FORMAT} alone: use the version that "
+        "wrote it."
+    )

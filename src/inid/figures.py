@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["BLUE", "COLOURS", "MOST_LABELS", "curve", "errors_beside", "intervals", "new_axes", "panels"]
-
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 BLUE = COLOURS[0]
 MOST_LABELS = 40  # beyond, names would overlap
@@ -44,7 +42,7 @@ def _style() -> Iterator[Any]:
         import matplotlib as mpl
         from matplotlib import pyplot as plt
     except ImportError:
-        raise MissingExtraError("plots need matplotlib: run pip install 'inid[plot]'.") from None
+        raise MissingExtraError("plots need matplotlib: run pip install '.[plot]' in inid's checkout.") from None
     # Not rc_context: the first figure loads the backend, and a notebook's then shows every figure by a setting that
     # rc_context would take back.
     before = {name: mpl.rcParams[name] for name in _STYLE}
@@ -56,12 +54,7 @@ def _style() -> Iterator[Any]:
 
 
 def new_axes(ax: "Axes | None", width: float = 6.0, height: float = 3.6) -> "Axes":
-    """The axes to draw on: the user's own, or those of a new figure in the library's style.
-
-    Raises:
-        MissingExtraError: matplotlib is not installed.
-        ArgumentError: What was passed cannot be drawn on.
-    """
+    """The axes to draw on: the user's own, or those of a new figure in the library's style."""
     if ax is not None:
         if not hasattr(ax, "plot"):
             raise ArgumentError(
@@ -109,10 +102,10 @@ def curve(ax: "Axes", x: Floats, y: Floats, **labels: Any) -> None:
     ax.set(**labels)
 
 
-def intervals(ax: "Axes", labels: Sequence[str], rows: Sequence[tuple[float, float, float]], title: str) -> None:
+def intervals(ax: "Axes", labels: Sequence[str], ranges: Sequence[tuple[float, float, float]], title: str) -> None:
     """Estimates with their intervals (estimate, lower, upper), one line each."""
     places = np.arange(len(labels))[::-1]
-    estimate, lower, upper = (np.array(values, dtype=float) for values in zip(*rows, strict=True))
+    estimate, lower, upper = (np.array(values, dtype=float) for values in zip(*ranges, strict=True))
     ax.hlines(places, lower, upper, color=BLUE, linewidth=2)
     ax.plot(estimate, places, linestyle="", marker="o", markersize=4, color=BLUE)
     ax.set_yticks(places, labels)

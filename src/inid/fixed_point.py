@@ -29,8 +29,6 @@ from numpy.typing import NDArray
 from inid.arguments import Floats
 from inid.errors import ArgumentError
 
-__all__ = ["LARGEST_SUM", "Columns", "Grid", "conversion_slack", "fixed_columns", "largest_unit", "product_bits"]
-
 LARGEST_SUM = 2**62
 _FINEST = 2**30  # however few rows are promised, 2**33 of them still cannot overflow 64 bits
 _EXACT = 53  # bits of a float64
@@ -39,11 +37,7 @@ _CHUNK = 1 << 17  # entries at a time: the passes over a chunk then stay in the 
 
 
 def largest_unit(max_rows: int) -> int:
-    """The largest integer that one row may add to a sum, so that `max_rows` of them stay below 2^62.
-
-    >>> largest_unit(2**32) == 2**30, largest_unit(2**40) == 2**22
-    (True, True)
-    """
+    """The largest integer that one row may add to a sum, so that `max_rows` of them stay below 2^62."""
     return min(_FINEST, LARGEST_SUM // max_rows)
 
 
@@ -51,9 +45,6 @@ def conversion_slack(largest: int) -> int:
     """How much further apart two integers up to `largest` can be as floats than they are as integers.
 
     Up to 2^53 integers are floats. In [2^(b-1), 2^b] floats are 2^(b-53) apart and each rounds by half of that.
-
-    >>> conversion_slack(2**53), conversion_slack(2**62)
-    (0, 512)
     """
     bits = (largest - 1).bit_length()
     return 0 if bits <= _EXACT else 2 ** (bits - _EXACT)
@@ -61,12 +52,7 @@ def conversion_slack(largest: int) -> int:
 
 @dataclass(frozen=True)
 class Grid:
-    """One column on a grid of step 2^-bits around the middle of its bounds; no value lies `below` units under it.
-
-    >>> grid = Grid.of("age", (0.0, 100.0), 2**30)
-    >>> grid.middle, grid.bits, grid.integer(0.0) == -50 * 2**23, (grid.least, grid.most)
-    (50.0, 23, True, (-419430400, 419430400))
-    """
+    """One column on a grid of step 2^-bits around the middle of its bounds; no value lies `below` units under it."""
 
     lower: float
     upper: float
@@ -79,9 +65,6 @@ class Grid:
         """The finest grid of powers of two on which no integer before the shift exceeds `largest`.
 
         After the shift none exceeds half of it in size.
-
-        Raises:
-            ArgumentError: The bounds are too narrow or too wide for a grid of normal floats.
         """
         lower, upper = bounds
         middle = lower + (upper - lower) / 2
@@ -147,24 +130,13 @@ class Grid:
 
 
 def product_bits(rows: int) -> int:
-    """Bits per factor such that the sum of `rows` products is below 2^53.
-
-    >>> product_bits(1000), product_bits(10**6)
-    (21, 16)
-    """
+    """Bits per factor such that the sum of `rows` products is below 2^53."""
     return max((_EXACT - rows.bit_length()) // 2, 1)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """How each column is mapped to whole numbers: (x - centre) / step, rounded, held to [least, most].
-
-    Attributes:
-        centre: What is subtracted, public: the middle of the bounds, or 0.
-        step: A power of two per column.
-        least: The smallest whole number of each column.
-        most: The largest.
-    """
+    """How each column is mapped to whole numbers: (x - centre) / step, rounded, held to [least, most]."""
 
     centre: Floats
     step: Floats
@@ -214,12 +186,7 @@ class Columns:
 
 
 def fixed_columns(lower: Floats, upper: Floats, bits: int, *, centre: bool | NDArray[np.bool_]) -> Columns:
-    """The mapping for public bounds, with a given number of bits; `centre` may say which columns are centred.
-
-    >>> columns = fixed_columns(np.array([0.0]), np.array([3.0]), 4, centre=False)
-    >>> columns.values(np.array([[1.01], [np.nan], [np.inf], [-5.0]])).ravel().tolist()
-    [1.0, 1.5, 3.0, 0.0]
-    """
+    """The mapping for public bounds, with a given number of bits; `centre` may say which columns are centred."""
     middle = np.where(centre, lower / 2 + upper / 2, 0.0)
     low, high = lower - middle, upper - middle
     _, exponent = np.frexp(np.maximum(np.abs(low), np.abs(high)))

@@ -15,18 +15,8 @@ from inid.curves.renyi import LARGEST_ORDER, renyi_laplace
 from inid.errors import ArgumentError, BudgetError, RangeError, RecordError
 from inid.mechanisms import MechanismName, gaussian, laplace
 from inid.numbers.decimals import decimal_fraction, decimal_up, sqrt_down
-from inid.numbers.safe_search import last_float
-from inid.numbers.sums import float_down, root_up
-
-__all__ = [
-    "ZCDP",
-    "ApproxDP",
-    "Budget",
-    "GaussianDP",
-    "PureDP",
-    "RenyiDP",
-    "budget_from_dict",
-]
+from inid.numbers.rounding import last_float
+from inid.numbers.sums import float_down
 
 _WIDE = 500
 _EPSILON_CURE = "pass a positive privacy budget, for example epsilon=1.0"
@@ -43,6 +33,14 @@ class Budget(ABC):
     @abstractmethod
     def gaussian_mu(self) -> float:
         """The largest Gaussian parameter that keeps this promise, a float on the safe side."""
+
+    @property
+    def mu_squared(self) -> Fraction:
+        """The largest mu^2 with which Gaussian noise keeps this promise: what plans, charges and ledgers compare with.
+
+        It is at least the square of `gaussian_mu`, which is a float.
+        """
+        return Fraction(self.gaussian_mu) ** 2
 
     @property
     @abstractmethod
@@ -172,6 +170,10 @@ class ApproxDP(Budget):
         return self.mu
 
     @property
+    def mu_squared(self) -> Fraction:
+        return gaussian.mu_squared_of(self.epsilon, self.delta)
+
+    @property
     def laplace_epsilon(self) -> float:
         return laplace.epsilon_in_approx(self.epsilon, self.delta)
 
@@ -181,12 +183,7 @@ class ApproxDP(Budget):
 
     def admits(self, mechanism: MechanismName, spent: Fraction) -> bool:
         if mechanism == "gaussian":
-            # mu is the largest float that keeps the promise; the square root of what is spent may lie just above it.
-            if spent <= Fraction(self.mu) ** 2:
-                return True
-            near = spent <= Fraction(math.nextafter(self.mu, math.inf)) ** 2
-            promise = decimal_fraction(self.epsilon), decimal_fraction(self.delta)
-            return near and gaussian.meets(*promise, root_up(spent))
+            return spent <= self.mu_squared
         return laplace.laplace_within_approx(decimal_fraction(self.epsilon), decimal_fraction(self.delta), spent)
 
     def to_approx(self, delta: float) -> "ApproxDP":
@@ -214,6 +211,10 @@ class GaussianDP(Budget):
         return float_down(decimal_fraction(self.mu))
 
     @property
+    def mu_squared(self) -> Fraction:
+        return decimal_fraction(self.mu) ** 2
+
+    @property
     def laplace_epsilon(self) -> float:
         return laplace.epsilon_in_gaussian(self.mu)
 
@@ -222,8 +223,9 @@ class GaussianDP(Budget):
         return laplace.norm_in_gaussian(decimal_fraction(self.mu))
 
     def admits(self, mechanism: MechanismName, spent: Fraction) -> bool:
-        promise = decimal_fraction(self.mu)
-        return spent <= promise**2 if mechanism == "gaussian" else laplace.laplace_within_gaussian(spent, promise)
+        if mechanism == "gaussian":
+            return spent <= self.mu_squared
+        return laplace.laplace_within_gaussian(spent, decimal_fraction(self.mu))
 
     def to_approx(self, delta: float) -> "ApproxDP":
         delta = _delta(delta)
@@ -252,7 +254,11 @@ class ZCDP(Budget):
 
     @property
     def gaussian_mu(self) -> float:
-        return sqrt_down(2 * decimal_fraction(self.rho))
+        return sqrt_down(self.mu_squared)
+
+    @property
+    def mu_squared(self) -> Fraction:
+        return 2 * decimal_fraction(self.rho)
 
     @property
     def laplace_epsilon(self) -> float:
@@ -267,11 +273,11 @@ class ZCDP(Budget):
         return self.gaussian_mu
 
     def admits_squares(self, spent: Fraction) -> bool:
-        return spent <= 2 * decimal_fraction(self.rho)
+        return spent <= self.mu_squared
 
     def admits(self, mechanism: MechanismName, spent: Fraction) -> bool:
         rho = decimal_fraction(self.rho)
-        return spent <= 2 * rho if mechanism == "gaussian" else spent**2 <= 2 * rho or spent <= rho
+        return spent <= self.mu_squared if mechanism == "gaussian" else spent**2 <= 2 * rho or spent <= rho
 
     def to_approx(self, delta: float) -> "ApproxDP":
         delta = _delta(delta)
@@ -304,7 +310,11 @@ class RenyiDP(Budget):
 
     @property
     def gaussian_mu(self) -> float:
-        return sqrt_down(2 * decimal_fraction(self.divergence) / self.order)
+        return sqrt_down(self.mu_squared)
+
+    @property
+    def mu_squared(self) -> Fraction:
+        return 2 * decimal_fraction(self.divergence) / self.order
 
     @property
     def laplace_epsilon(self) -> float:
@@ -314,9 +324,9 @@ class RenyiDP(Budget):
         return last_float(lambda e: e <= 0 or self.admits("laplace", Fraction(e)), guess)
 
     def admits(self, mechanism: MechanismName, spent: Fraction) -> bool:
-        limit = decimal_fraction(self.divergence)
         if mechanism == "gaussian":
-            return self.order * spent / 2 <= limit
+            return spent <= self.mu_squared
+        limit = decimal_fraction(self.divergence)
         # Among all ratios with one sum a single one has the largest divergence (E5).
         if min(spent, self.order * spent**2 / 2) <= limit:
             return True
@@ -333,11 +343,7 @@ _KINDS: dict[str, type[Budget]] = {kind.kind: kind for kind in (PureDP, ApproxDP
 
 
 def budget_from_dict(record: object) -> Budget:
-    """The budget that `Budget.to_dict` described.
-
-    >>> budget_from_dict({"kind": "PureDP", "epsilon": 0.5})
-    PureDP(epsilon=0.5)
-    """
+    """The budget that `Budget.to_dict` described."""
     if not isinstance(record, Mapping):
         raise RecordError(f"a budget's record must be a dictionary, got {shown(record)}.")
     name = record.get("kind")

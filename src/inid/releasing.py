@@ -3,7 +3,7 @@
 import datetime as dt
 import math
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
@@ -13,20 +13,19 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.special import ndtri
 
-from inid.accounting.short_texts import read_word
-from inid.arguments import Floats, real, shown
-from inid.errors import ArgumentError, GuaranteeError
+from inid._version import RECORD_FORMAT
+from inid.arguments import Floats, integer, read_word, real, shown
+from inid.errors import ArgumentError, GuaranteeError, RecordError
 from inid.noise import RandomSource, add_noise, current_source, effective_scales, grid
-from inid.noise.grid_noise import check_scales
-from inid.planning import AccuracyPlan, Certificate, NoisePlan
-from inid.promises import GaussianDP
+from inid.noise.exact_draws import noisy_argmax
+from inid.noise.grid_noise import check_scales, limits
+from inid.planning import AccuracyPlan, Certificate, NoisePlan, plan
+from inid.promises import Budget, GaussianDP
+from inid.sets import Neighbours, Sensitivity
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["Paid", "PaidPart", "Release", "charge", "check_plan", "read_values", "release"]
-
-_VERSION = 2  # 1 was that of 0.2
 _WHOLE = 2**53  # the integers up to here are float64 numbers
 # Names of types without their lengths, which would tell something of the values.
 _KINDS = {"b": "bool", "c": "complex", "f": "longdouble", "M": "datetime", "m": "timedelta", "S": "bytes", "U": "str"}
@@ -82,7 +81,7 @@ class Release:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe record: the values, the plan, its certificate, the time; `inid.verify_record` checks it later."""
         return {
-            "inid_release": _VERSION,
+            "inid_release": RECORD_FORMAT,
             "time": self.time.isoformat(),
             "label": self.label,
             "private": self.private,
@@ -113,12 +112,7 @@ class Release:
 
 
 class Drawn(NamedTuple):
-    """What is left of exact numbers once noise was drawn: all that may be published.
-
-    Attributes:
-        values: The noisy numbers.
-        keys: What they are counts of, where that was not known before.
-    """
+    """What is left of exact numbers once noise was drawn: all that may be published."""
 
     values: Floats
     keys: tuple[Any, ...] = ()
@@ -143,15 +137,7 @@ class AddNoise:
 
 @dataclass(frozen=True, eq=False)
 class Paid:
-    """What was charged, and what it gives.
-
-    Attributes:
-        plan: The plan that was charged.
-        label: What the caller named it.
-        certificate: The plan's proof.
-        source: Where the noise of this charge must be drawn from.
-        charge: The number of the charge in the ledger's history; None without a ledger.
-    """
+    """What was charged, and what it gives."""
 
     plan: NoisePlan
     label: str
@@ -168,14 +154,7 @@ class Paid:
 
 @dataclass(frozen=True, eq=False)
 class PaidPart:
-    """A part that was charged before its noise is known: it follows from what earlier parts released.
-
-    Attributes:
-        promise: What was charged.
-        label: What the caller named it.
-        source: Where the noise of this charge must be drawn from.
-        charge: The number of the charge in the ledger's history; None without a ledger.
-    """
+    """A part that was charged before its noise is known: it follows from what earlier parts released."""
 
     promise: GaussianDP
     label: str
@@ -183,11 +162,7 @@ class PaidPart:
     charge: int | None
 
     def planned(self, noise: NoisePlan) -> Paid:
-        """The part with its noise.
-
-        Raises:
-            GuaranteeError: The noise keeps another promise than the one that was paid.
-        """
+        """The part with its noise."""
         if noise.budget != self.promise:
             raise GuaranteeError(f"noise under {noise.budget} is not what was paid for, {self.promise}.")
         return Paid(noise, self.label, noise.certificate, self.source, self.charge)
@@ -197,15 +172,6 @@ def charge(plan: NoisePlan, ledger: "Ledger | None", label: str, *, delta: float
     """Check a plan's own proof and charge the ledger, before anybody looks at the data: the one place that does.
 
     `release` uses it for one look at the data; a descent, which looks many times under one plan, uses it by itself.
-
-    Args:
-        plan: The plan that will be released.
-        ledger: Where the cost is charged.
-        label: A name for the ledger's history.
-        delta: A probability that the release takes from the ledger's reserve beside its noise.
-
-    Returns:
-        The proof, the source from which the noise of this charge must be drawn, and the number of the charge.
     """
     check_plan(plan)
     (paid,) = charge_together([plan], plan, ledger, label, delta=delta)
@@ -216,18 +182,10 @@ def charge(plan: NoisePlan, ledger: "Ledger | None", label: str, *, delta: float
 def charge_together(
     plans: Sequence[NoisePlan | GaussianDP], whole: Any, ledger: "Ledger | None", label: str, *, delta: float = 0.0
 ) -> list[Paid | PaidPart]:
-    """The same for several plans that are paid by one charge, and whose noise comes from one source.
-
-    Args:
-        plans: The plans that will be released; the promise of a part whose noise follows from earlier parts.
-        whole: What the ledger is charged with: the plan, or the charge of all of them.
-        ledger: Where the cost is charged.
-        label: A name for the ledger's history.
-        delta: A probability that is taken from the ledger's reserve beside the noise.
-    """
-    known = [plan for plan in plans if not isinstance(plan, GaussianDP)]
-    for plan in known:
-        check_plan(plan)
+    """The same for several plans that are paid by one charge, and whose noise comes from one source."""
+    known = [one for one in plans if not isinstance(one, GaussianDP)]
+    for one in known:
+        check_plan(one)
     read_word("label", label, empty=True)
     if ledger is not None and (isinstance(ledger, type) or not callable(getattr(ledger, "charge", None))):
         # Not the value: an address may hold a password.
@@ -235,9 +193,9 @@ def charge_together(
             f"ledger must be an inid.Ledger, got a {type(ledger).__name__}: open it with "
             "inid.Ledger.open(path, total=...) and pass what that returns."
         )
-    for plan in known:
-        _ = plan.certificate  # raises where a plan breaks its promise
-        check_scales(plan.row_scales)
+    for one in known:
+        _ = one.certificate  # raises where a plan breaks its promise
+        check_scales(one.run_scales)
     source = current_source()
     receipt = None if ledger is None else ledger.charge(whole, label=label, private=source.private, delta=delta)
     number = getattr(receipt, "id", None)
@@ -343,3 +301,127 @@ def _number(at: int, entry: object, cure: str) -> float:
     if entry is None or type(entry).__name__ in _MISSING:
         return math.nan
     raise ArgumentError(f"values[{at}] must be a number, got an entry of type {type(entry).__name__}: {cure}.")
+
+
+# Private choice: which of many candidates has the largest score. The index alone is released.
+#
+# **Statement.** Let one person's data move the scores by (d_1, ..., d_K) with max(d, 0) - min(d, 0) <= r, the *range*
+# of the changes (0 included, so that holding scores to a public limit keeps it). The index of the largest score_i +
+# E_i, with independent exponential E_i of mean b, is dominated by Laplace noise of scale b on one number that a person
+# moves by r: no test tells neighbours apart better. So it costs, in every currency, what that plan costs: pure epsilon
+# r / b, and less in (epsilon, delta), Gaussian or Renyi terms.
+#
+# *Why.* A constant added to all scores changes no index, so we may take 0 <= d_i <= r. Let S be any set of indices, and
+# W(t) the probability that the winner is in S when the scores in S, and no others, are raised by t. Raising scores in S
+# helps S and raising others hurts it, so S has the probability W(0) before the change and at most W(r) after it. With M
+# the largest noisy score in S and N that outside, W(t) = P(N - M < t). Given N, the density of M at any point is at
+# most 1/b times P(M > that point): true of one exponential, hence of a maximum of them (the density of a maximum sums
+# the cases in which one variable is there and no other beyond). So W' <= W / b; with M and N exchanged, W' <= (1 - W) /
+# b. The distribution function L of Laplace noise has L' = min(L, 1 - L) / b exactly. So L^-1(W(t)) grows by at most t:
+# the point (W(0), 1 - W(r)) lies on or above the trade-off curve of the Laplace mechanism, for every S. That curve is
+# convex, so mixtures of tests lie above it too.
+#
+# What matters is the range, not the size, of the changes: counts under "add_remove" move in one direction, and r is the
+# most that one person adds to one of them; under "replace" it is twice that. The noise is continuous and is compared
+# exactly (`noise.noisy_argmax`); with rounded noise the statement would need a grid that divides every change.
+
+_LABEL = "range of the scores"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which candidate was chosen, and what that promises."""
+
+    index: int
+    candidates: int
+    plan: NoisePlan
+    certificate: Certificate
+    private: bool
+    label: str
+    time: dt.datetime
+    charge: int | None = None
+
+    def shortfall(self, level: float = 0.95) -> float:
+        """How far the chosen score is below the largest one at most, with this probability over the noise.
+
+        It is at most the largest of the K exponential noises, which exceeds b log(K / gamma) with probability gamma at
+        most.
+        """
+        gamma = 1 - real("level", level, above=0, cure="pass a probability such as 0.95")
+        if not gamma > 0:
+            raise ArgumentError(f"level must be a probability below 1, got {shown(level)}: pass 0.95, say.")
+        return float(self.plan.scales[0]) * math.log(self.candidates / gamma)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe record."""
+        return {
+            "inid_selection": RECORD_FORMAT,
+            "time": self.time.isoformat(),
+            "label": self.label,
+            "private": self.private,
+            **({} if self.charge is None else {"charge": self.charge}),
+            "index": self.index,
+            "candidates": self.candidates,
+            "plan": self.plan.to_dict(),
+            "certificate": self.certificate.to_dict(),
+        }
+
+
+def check_release(record: Any) -> None:
+    """Refuse a record of a release that is of another format, or holds more or less than a release writes."""
+    names = {"inid_release", "time", "label", "private", "values", "plan", "certificate"}
+    if not (isinstance(record, Mapping) and names <= record.keys() <= names | {"charge"}):
+        raise RecordError("the record of a release holds more, or less, than one does: it was changed, or cut.")
+    if record["inid_release"] is True or record["inid_release"] != RECORD_FORMAT:
+        raise RecordError(
+            f"the record of a release is not of format {RECORD_FORMAT}, the one that this version reads: use the "
+            "version that made it."
+        )
+    charge = record.get("charge", 0)
+    if not (
+        isinstance(record["time"], str)
+        and isinstance(record["label"], str)
+        and isinstance(record["values"], list)
+        and isinstance(charge, int)
+        and not isinstance(charge, bool)
+    ):
+        raise RecordError("the record of a release does not parse: it was changed.")
+
+
+@dataclass(frozen=True)
+class Largest:
+    """Of scores the position of the largest, once noise is added; nothing else is published of them."""
+
+    def draw(self, exact: Any, noise: NoisePlan, source: RandomSource) -> Drawn:
+        """The position, as one number."""
+        most = float(limits(noise.scales)[0])
+        held = np.clip(np.nan_to_num(np.asarray(exact), nan=0.0, posinf=most, neginf=-most), -most, most)
+        return Drawn(np.array([float(noisy_argmax(held.tolist(), float(noise.scales[0]), source))]))
+
+
+def plan_selection(score_range: float, budget: Budget, *, neighbours: Neighbours = "add_remove") -> NoisePlan:
+    """The noise of a choice: the plan of Laplace noise on one number that one person moves by `score_range`."""
+    reach = real("score_range", score_range, above=0, cure="pass the most that one person moves two scores apart")
+    return plan(Sensitivity.box([reach], labels=[_LABEL], neighbours=neighbours), budget, mechanism="laplace")
+
+
+def select(
+    scores: ArrayLike | Callable[[], ArrayLike],
+    plan: NoisePlan,
+    ledger: "Ledger | None" = None,
+    *,
+    candidates: int | None = None,
+    label: str = "",
+) -> Selection:
+    """Charge the ledger, then say which score is the largest once noise is added: the index, and nothing else."""
+    check_plan(plan)
+    if plan.mechanism != "laplace" or plan.sensitivity.labels != (_LABEL,) or not plan.scales[0] > 0:
+        raise ArgumentError("plan must be the plan of a choice: make one with plan_selection(...).")
+    stated = np.size(np.asarray(scores, dtype=object)) if candidates is None and not callable(scores) else candidates
+    number = integer("candidates", stated, least=1, cure="pass the number of candidates")
+    given = None if callable(scores) else read_values(scores, number)
+    paid = charge(plan, ledger, label)
+    exact = read_values(scores(), number) if callable(scores) else given
+    index = int(Largest().draw(exact, plan, paid.source).values[0])
+    now = dt.datetime.now(dt.UTC)
+    return Selection(index, number, plan, paid.certificate, paid.source.private, label, now, paid.charge)

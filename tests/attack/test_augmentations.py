@@ -10,10 +10,13 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd.sampling import poisson_draw, poisson_loader
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_no_noise
+from internals import module_with
 from training import assert_close, groups_of
+
+poisson_draw = module_with("inid.dpsgd.sampling", "StepPlaces")
+poisson_loader = module_with("inid.dpsgd.sampling", "PoissonLoader")
 
 VIEWS, COUNT = 3, 5
 
@@ -34,7 +37,7 @@ class Views(Dataset):
         return self.stored[at, (self.looks[at] - 1) % VIEWS]
 
 
-class Positions(nn.Module):
+class PositionGrads(nn.Module):
     """Linear layers over positions, a table of positions and a normalisation."""
 
     def __init__(self):
@@ -70,7 +73,7 @@ class Offset(nn.Module):
         return self.value.tanh().expand(1, 3, 3)
 
 
-class Tied(nn.Module):
+class TiedGrads(nn.Module):
     def __init__(self):
         super().__init__()
         self.table = nn.Embedding(5, 4)
@@ -81,13 +84,13 @@ class Tied(nn.Module):
 
 MODELS = {
     "linear": lambda: nn.Sequential(nn.Linear(6, 4), nn.Tanh(), nn.Linear(4, 2)),
-    "positions": Positions,
+    "positions": PositionGrads,
     "convolution": lambda: nn.Sequential(
         nn.Unflatten(1, (2, 3)), nn.Conv1d(2, 4, 2), nn.GroupNorm(2, 4), nn.Tanh(), nn.Flatten(), nn.Linear(8, 2)
     ),
     "own": lambda: nn.Sequential(Own(6), nn.Flatten(), nn.Linear(9, 2)),
     "beside layers": lambda: nn.Sequential(Own(1, 6), nn.Flatten(), nn.Linear(9, 2)),
-    "tied": Tied,
+    "tied": TiedGrads,
 }
 
 
@@ -188,10 +191,10 @@ def test_no_example_counts_more_than_once_whatever_its_views(clipping, noise, mo
     entries = sum(parameter.numel() for parameter in model.parameters())
     assert 0.2 < length() <= 1 + (noise == "exact") * 2.0**-14 * entries**0.5 / 0.5
     # The broken twin: every view is taken for an example of its own.
-    monkeypatch.setattr(poisson_loader.Drawn, "views_of", lambda self, rows: 1)
-    admit = poisson_loader.Drawn.admit
+    monkeypatch.setattr(poisson_loader.BatchState, "views_of", lambda self, rows: 1)
+    admit = poisson_loader.BatchState.admit
     monkeypatch.setattr(
-        poisson_loader.Drawn,
+        poisson_loader.BatchState,
         "admit",
         lambda self, rows, begun: admit(self, rows, begun=begun).repeat_interleave(VIEWS),
     )

@@ -9,10 +9,12 @@ import torch
 from torch import nn
 
 from attack.test_clipped_sums import added, assert_within, limits_of
-from inid.dpsgd.rows import fused_layers, gathered_rows
-from inid.dpsgd.rows.clipped_sums import Rule, Sums
-from inid.dpsgd.rows.fused_positions import Positions
+from inid.dpsgd.grad_sample import PositionGrads, Rule, Sums
+from internals import module_with
 from training import private
+
+fused_layers = module_with("inid.dpsgd.grad_sample", "ghost_grads")
+gathered_rows = module_with("inid.dpsgd", "GradAccumulator")
 
 WIDTH = 64
 WAYS = {
@@ -53,7 +55,7 @@ def test_twin_whose_sums_are_under_autocast_exceeds():
         g = torch.randn(1, 1, WIDTH, generator=torch.Generator().manual_seed(seed)) * 100
         sums = Sums([[WIDTH * WIDTH]], torch.float32, torch.device("cpu"))
         with torch.autocast("cpu", dtype=torch.bfloat16):
-            rows = Positions(torch.cat([g, -g], 1).bfloat16(), x.bfloat16())
+            rows = PositionGrads(torch.cat([g, -g], 1).bfloat16(), x.bfloat16())
             sums.add_group(0, [rows], 1.0, Rule(2, [1.0], 2.0**-18))
         worst = max(worst, float(torch.linalg.vector_norm(sums.flat.double())))
     assert worst > 2
@@ -62,16 +64,16 @@ def test_twin_whose_sums_are_under_autocast_exceeds():
 def test_the_layers_are_fused(monkeypatch):
     """What the first test is about would not be seen in rows that are written down."""
     monkeypatch.setattr(fused_layers, "_FEW", 0)
-    fused, forms = gathered_rows.fused_rows, []
+    fused, forms = gathered_rows.ghost_grads, []
 
     def watched(*args, **kwargs):
         rows = fused(*args, **kwargs)
         forms.extend(type(each) for each in (rows or {}).values())
         return rows
 
-    monkeypatch.setattr(gathered_rows, "fused_rows", watched)
+    monkeypatch.setattr(gathered_rows, "ghost_grads", watched)
     x, loss = cancelling(0)
     for make, options in WAYS.values():
         forms.clear()
         added(private(make(), x, max_grad_norm=0.5, **options), loss)
-        assert forms == [Positions]
+        assert forms == [PositionGrads]

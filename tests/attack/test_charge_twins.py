@@ -12,13 +12,17 @@ import pytest
 
 import inid
 from inid import tables
-from inid.accounting import JointCharge, admission, costs
-from inid.numbers.decimals import decimal_fraction
-from inid.planning import division
-from inid.planning.division import divide, whole_of
-from inid.tables.questions.synthetic import three_steps
-from inid.tables.questions.synthetic.three_steps import SHARES, parts_of
+from inid.accounting import JointCharge
+from inid.numbers import decimal_fraction
+from inid.planning import divide, whole_of
+from inid.tables.questions.synthetic import SHARES, parts_of
+from internals import module_with
 from published_people import publication
+
+admission = module_with("inid.accounting", "priced")
+costs = module_with("inid.accounting", "costs")
+division = module_with("inid.planning", "Division")
+three_steps = module_with("inid.tables.questions.synthetic", "Steps")
 
 LINE = inid.Sensitivity.box([1.0])
 APPROX = inid.ApproxDP(1.0, 1e-6)
@@ -97,7 +101,8 @@ def test_the_whole_promise_fits_an_empty_ledger_of_it_and_none_that_was_charged_
     # The twin does not ask whether there were charges: the promise would be given a second time.
     real = admission.admitted
     monkeypatch.setattr(
-        "inid.accounting.ledger.admitted",
+        module_with("inid.accounting", "Ledger"),
+        "admitted",
         lambda settings, seen, charge: real(settings, replace(seen, charges=0, sums=settings.terms.nothing), charge),
     )
     for ledger in started:

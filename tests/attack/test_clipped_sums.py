@@ -15,8 +15,7 @@ import pytest
 import torch
 from torch import nn
 
-from inid.dpsgd.rows.clipped_sums import Rule, Sums
-from inid.dpsgd.rows.gradient_rows import Dense, Outer, Spread
+from inid.dpsgd.grad_sample import DenseGrads, EmbeddingGrads, OuterGrads, Rule, Sums
 from training import Tokens, private, squares, sums
 
 HUGE, TINY = 3e38, 1e-44
@@ -126,11 +125,11 @@ def test_rows_of_any_floats_are_held_at_any_threshold(dtype, order, threshold):
         for at in range(120):
             size = [3, 64, 65, 130][at % 4]
             rows = [
-                Dense(floats(1, size)),
-                Outer(floats(1, 5), floats(1, size)),
-                Spread.gathered(torch.tensor([[0, 2, 2]]), floats(1, 3, size), 4, None),
+                DenseGrads(floats(1, size)),
+                OuterGrads(floats(1, 5), floats(1, size)),
+                EmbeddingGrads.gathered(torch.tensor([[0, 2, 2]]), floats(1, 3, size), 4, None),
             ][at % 3]
-            length = {Dense: size, Outer: 5 * size, Spread: 4 * size}[type(rows)]
+            length = {DenseGrads: size, OuterGrads: 5 * size, EmbeddingGrads: 4 * size}[type(rows)]
             added = Sums([[length]], dtype, torch.device("cpu"))
             added.add_group(0, [rows], scale, Rule(order, [threshold], margin))
             exact = sum((Fraction(abs(v)) ** order for v in added.flat.double().tolist()), Fraction(0))

@@ -22,13 +22,16 @@ from torch.utils.data import ConcatDataset, DataLoader, Subset, TensorDataset
 
 from correlated_runs import fed, noise_map, squared_shift
 from inid import ApproxDP, Ledger, dpsgd
-from inid.dpsgd.charged_run import ChargedRun
-from inid.dpsgd.noise import correlated_noise, correlated_run
-from inid.dpsgd.noise.correlated_run import CorrelatedRun
-from inid.dpsgd.sampling.turns import Turns
+from inid.dpsgd import ChargedRun
+from inid.dpsgd.noise import CorrelatedRun
+from inid.dpsgd.sampling import CyclicSchedule
 from inid.errors import ArgumentError, BudgetError, GuaranteeError, InidError
 from inid.testing import unsafe_seed
+from internals import module_with
 from needs import needs
+
+correlated_noise = module_with("inid.dpsgd.noise", "RunNoise")
+correlated_run = module_with("inid.dpsgd.noise", "CorrelatedRun")
 
 SIZE, BATCH, BANDS, STEPS = 12, 2, 6, 24  # four rounds
 
@@ -95,7 +98,7 @@ def leased_by_steps():
     return (
         mock.patch.object(ChargedRun, "take_step", take_step),
         mock.patch.object(ChargedRun, "left", return_value=STEPS),
-        mock.patch.object(Turns, "begins_round", return_value=True),
+        mock.patch.object(CyclicSchedule, "begins_round", return_value=True),
     )
 
 
@@ -112,7 +115,7 @@ def test_a_crash_loop_takes_nobody_more_often_than_charged(after):
 
 def test_leases_of_single_steps_let_one_group_take_part_more_often():
     one, two, three = leased_by_steps()
-    same_deal = SimpleNamespace(bits=lambda _: 2**100)
+    same_deal = SimpleNamespace(bits=lambda _: 2**100, silent=False)
     with ledger() as paid, one, two, three, mock.patch.object(correlated_run, "current_source", return_value=same_deal):
         assert most_often(crash_loop(6, 3, ledger=paid)) == 7
 
@@ -158,7 +161,7 @@ def passed_over():
     """Batches that are drawn ahead, of which the fourth is not stepped on."""
     training = made()
     with mock.patch.object(training.data_loader._loader, "num_workers", 0):
-        turns, ahead = training.optimizer._correlated.turns, [3]
+        turns, ahead = training.optimizer._correlated.schedule, [3]
         find = turns.next_number
 
         def skipping(last):
@@ -192,19 +195,19 @@ def test_noise_that_is_held_over_a_resume_reveals_more():
         with unsafe_seed(1):
             return released(interrupted)[1]
 
-    class Keeping(correlated_noise.HeldRows):
+    class Keeping(correlated_noise.NoiseHistory):
         def before(self, like, row):
             self._last = (row[0], row[1] - 1)
             return super().before(like, row)
 
         def forget(self):
-            if self._rows is None or self._last is None:
+            if self._vectors is None or self._last is None:
                 super().forget()
 
     with unsafe_seed(1):
         came, _ = released(interrupted)
     with (
-        mock.patch.object(correlated_noise, "HeldRows", Keeping),
+        mock.patch.object(correlated_noise, "NoiseHistory", Keeping),
         mock.patch.object(correlated_noise.CorrelatedNoise, "forget", return_value=None),
     ):
         matrix = noise_map(values, len(came))
@@ -308,7 +311,7 @@ def test_one_person_named_twice_would_be_in_two_groups_and_is_refused():
         with pytest.raises(ArgumentError, match="twice"):
             made(data_loader=DataLoader(data, batch_size=BATCH))
     # The twin: without the check the example of both names takes part in the turns of two groups.
-    named = mock.patch("inid.dpsgd.sampling.checked_loader._named_examples", return_value=np.arange(2)[:, None])
+    named = mock.patch("inid.dpsgd.sampling.poisson_loader._named_examples", return_value=np.arange(2)[:, None])
     with named, unsafe_seed(2):
         training = made(data_loader=DataLoader(twice[0], batch_size=2), correlation=dpsgd.Banded(6), sample_rate=1 / 6)
         assert most_often([took for took, _ in steps_of(training)]) > 4
@@ -317,8 +320,8 @@ def test_one_person_named_twice_would_be_in_two_groups_and_is_refused():
 def test_nothing_that_is_secret_leaves_through_state_copies_or_pickles():
     training = made()
     list(steps_of(training, 4))
-    held = training.optimizer._correlated._noise._held
-    secret = {float(each) for each in held._rows.flatten() if each}
+    held = training.optimizer._correlated._noise._history
+    secret = {float(each) for each in held._vectors.flatten() if each}
     assert len(secret) == 4
     stored = io.BytesIO()
     torch.save(training.optimizer.state_dict(), stored)
@@ -349,7 +352,7 @@ def test_a_forked_child_begins_a_stage_of_its_own():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             list(steps_of(training, 1))
-            right = training.accountant.steps == 8 and training.optimizer._correlated.turns.next == 1
+            right = training.accountant.steps == 8 and training.optimizer._correlated.schedule.next == 1
         os._exit(0 if right else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert training.accountant.steps == 4
@@ -361,7 +364,7 @@ def test_an_error_of_the_ledger_takes_no_turn():
         with pytest.raises(BudgetError, match="rounds of turns fit"):
             list(steps_of(training))
         assert training.accountant.steps == 0
-        assert training.optimizer._correlated.turns.next == 0
+        assert training.optimizer._correlated.schedule.next == 0
 
 
 REFUSED = [

@@ -12,9 +12,12 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd.rows import clipped_sums, gradient_rows
-from inid.dpsgd.rows.gradient_rows import Dense, Outer, raised
-from inid.dpsgd.sampling import poisson_draw
+from inid.dpsgd.grad_sample import DenseGrads, OuterGrads, raised
+from internals import module_with
+
+clipped_sums = module_with("inid.dpsgd.grad_sample", "Rule")
+gradient_rows = module_with("inid.dpsgd.grad_sample", "Bounds")
+poisson_draw = module_with("inid.dpsgd.sampling", "StepPlaces")
 
 NUMBER, WIDTH = 40, 128  # wider than rows that are added in float64 at once, which hides how they lie
 LAST = NUMBER - 1
@@ -30,7 +33,9 @@ def on_an_edge():
     draw = torch.Generator().manual_seed(0)
     for _ in range(1000):
         value = float(torch.rand((), generator=draw) + 0.5)
-        norms = {float(Dense(rows).powers(2).sqrt()[0]) for rows in (expanded(value), expanded(value).contiguous())}
+        norms = {
+            float(DenseGrads(rows).powers(2).sqrt()[0]) for rows in (expanded(value), expanded(value).contiguous())
+        }
         if len(norms) == 2:
             return value, min(norms)
     raise AssertionError("no number measures differently")
@@ -81,7 +86,7 @@ def tokens_of_its_own(monkeypatch):
     """Others repeat one token, the last example has four: the threshold is the norm of others without it."""
     x = torch.zeros(NUMBER, 4, dtype=torch.int64)
     x[LAST] = torch.arange(4)
-    own = gradient_rows.Spread.gathered(x.clone().fill_(0), torch.ones(NUMBER, 4, WIDTH), 8, None)
+    own = gradient_rows.EmbeddingGrads.gathered(x.clone().fill_(0), torch.ones(NUMBER, 4, WIDTH), 8, None)
     limit = float(own.powers(2).sqrt()[0])
     return moved(lambda: nn.Embedding(8, WIDTH), (x,), lambda model, x: model(x).sum(), [limit], monkeypatch)
 
@@ -106,7 +111,7 @@ def test_twins_move_all_counts(monkeypatch):
         return raised(out.index_add_(0, self.examples, gradient_rows._powers(self.values, order)), self.lines.numel())
 
     monkeypatch.setattr(clipped_sums, "_measured", swept)
-    monkeypatch.setattr(gradient_rows.Spread, "powers", by_all_lines)
+    monkeypatch.setattr(gradient_rows.EmbeddingGrads, "powers", by_all_lines)
     for attack in ATTACKS.values():
         assert attack(monkeypatch) >= LAST - 1
 
@@ -119,7 +124,7 @@ def test_one_example_that_is_not_finite_leaves_the_norms_of_others_to_the_bit(ki
     ways = [lambda t, size=size: t[:, :1].expand(-1, size) for size in (50, 100)]
     for lay in (*ways, lambda t: t[:, ::2], lambda t: t[:, 3:], lambda t: t.T.clone().T):
         values = torch.randn(NUMBER, 200, generator=draw, dtype=torch.float64).to(kind)
-        for made in (Dense, lambda rows: Outer(rows, ones), lambda rows: Outer(ones, rows)):
+        for made in (DenseGrads, lambda rows: OuterGrads(rows, ones), lambda rows: OuterGrads(ones, rows)):
             place, found = torch.zeros(1), []
             for odd in (0.0, torch.nan, torch.inf):
                 values[LAST] = odd
@@ -138,7 +143,7 @@ def test_the_tokens_of_one_example_leave_the_norms_of_others_to_the_bit(order, w
     for several in (1, 2, 100, 400):
         tokens = torch.zeros(NUMBER, 400, dtype=torch.int64)
         tokens[LAST] = torch.arange(400) % several
-        found.append(gradient_rows.Spread.gathered(tokens, gradients, 400, None).powers(order)[:LAST])
+        found.append(gradient_rows.EmbeddingGrads.gathered(tokens, gradients, 400, None).powers(order)[:LAST])
     assert all(torch.equal(found[0], each) for each in found[1:])
 
 
@@ -146,7 +151,7 @@ def test_twin_that_goes_by_how_many_numbers_there_are_moves_them(monkeypatch):
     own = gradient_rows._powers
 
     def by_numbers(rows, order):
-        return gradient_rows.row_norms(rows, order) ** order if rows.numel() <= 2**14 else own(rows, order)
+        return gradient_rows.vector_norms(rows, order) ** order if rows.numel() <= 2**14 else own(rows, order)
 
     monkeypatch.setattr(gradient_rows, "_powers", by_numbers)
     with pytest.raises(AssertionError):

@@ -10,7 +10,7 @@ import pytest
 import inid
 from database_tables import DATABASES, connection, execute, table
 from inid import tables
-from inid.tables.engines.sql.addresses import require_no_password
+from inid.tables.engines.sql import require_no_password
 from postgres_server import postgres_server
 
 LONG = "x" * 63

@@ -16,10 +16,9 @@ from scipy import stats
 from torch.utils.data import DataLoader
 
 from draw_laws import RATE, placed, redrawn, with_surplus_dropped
-from inid.dpsgd.sampling.poisson_draw import dealt
-from inid.dpsgd.sampling.poisson_loader import PoissonLoader
+from inid.dpsgd.sampling import PoissonLoader, partition_examples
 from inid.errors import ArgumentError
-from inid.noise.source import SharedSource
+from inid.noise import SharedSource
 
 FACTORS = [Fraction(9, 10), 1, Fraction(11, 10), Fraction(3, 2), 2, Fraction(5, 2), 3]
 TRUTH = Fraction(3, 4)  # how often the noisy bit is right
@@ -127,7 +126,7 @@ def test_twin_dealt_in_order_tells_for_certain():
 def test_positions_are_dealt_out_uniformly_and_each_once():
     splits = Counter()
     for key in range(4000):
-        one, other = (dealt(5, 3, rank=rank, world=2, key=key).tolist() for rank in (0, 1))
+        one, other = (partition_examples(5, 3, rank=rank, world=2, key=key).tolist() for rank in (0, 1))
         assert sorted(one + other) == [-1, 0, 1, 2, 3, 4]
         splits[frozenset(one)] += 1
     assert len(splits) == 20
@@ -138,7 +137,9 @@ def test_twin_dealt_by_words_of_their_own_two_processes_hold_one_example():
     """Who is held twice moves the sum by twice his threshold."""
     doubled = 0
     for key in range(100):
-        held = [example for rank in (0, 1) for example in dealt(5, 3, rank=rank, world=2, key=2 * key + rank)]
+        held = [
+            example for rank in (0, 1) for example in partition_examples(5, 3, rank=rank, world=2, key=2 * key + rank)
+        ]
         doubled += max(Counter(each for each in held if each >= 0).values()) > 1
     assert doubled > 80
 
@@ -153,19 +154,20 @@ def test_positions_are_dealt_by_the_source_of_noise_alone(monkeypatch):
 
     filled = SharedSource.fill
     monkeypatch.setattr(SharedSource, "fill", counted)
-    dealt(5, 3, rank=0, world=2, key=9)
+    partition_examples(5, 3, rank=0, world=2, key=9)
     assert asked == [(SharedSource, 6)]
     reversed_words = np.arange(6, dtype=np.uint64)[::-1]
     monkeypatch.setattr(SharedSource, "fill", lambda _, out: np.copyto(out, reversed_words) or out)
-    assert [dealt(5, 3, rank=rank, world=2, key=9).tolist() for rank in (0, 1)] == [[-1, 3, 1], [4, 2, 0]]
+    assert [partition_examples(5, 3, rank=rank, world=2, key=9).tolist() for rank in (0, 1)] == [[-1, 3, 1], [4, 2, 0]]
 
 
 def test_processes_deal_equally_and_another_key_deals_otherwise():
     script = (
-        "from inid.dpsgd.sampling.poisson_draw import dealt; print(*dealt(900, 500, rank=1, world=2, key=2**127 + 5))"
+        "from inid.dpsgd.sampling import partition_examples; "
+        "print(*partition_examples(900, 500, rank=1, world=2, key=2**127 + 5))"
     )
     other = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    mine, others = (dealt(900, 500, rank=1, world=2, key=2**127 + at).tolist() for at in (5, 6))
+    mine, others = (partition_examples(900, 500, rank=1, world=2, key=2**127 + at).tolist() for at in (5, 6))
     assert [int(each) for each in other.split()] == mine != others
 
 

@@ -7,15 +7,17 @@ import numpy as np
 import pytest
 
 import inid
-from inid.sets.caps import supremum
-from inid.sets.groups import group_scales
+from inid._version import RECORD_FORMAT
+from inid.sets import group_scales
+from internals import module_with
 
+supremum = module_with("inid.sets", "supremum").supremum
 S = inid.Sensitivity
 
 
 def forged(sensitivity, budget, mechanism, scales):
     record = {
-        "inid": 1,
+        "inid": RECORD_FORMAT,
         "sensitivity": sensitivity.to_dict(),
         "budget": budget.to_dict(),
         "mechanism": mechanism,
@@ -115,12 +117,12 @@ def test_scales_cannot_be_changed_behind_a_certificate():
     plan = inid.NoisePlan(S.box([1.0, 1.0]), inid.PureDP(1.0), "laplace", "optimal", 2.0, None, scales)
     assert plan.certificate.spent == 1.0
     scales[:] = 0.1
-    assert plan.row_scales.tolist() == [2.0, 2.0]
+    assert plan.run_scales.tolist() == [2.0, 2.0]
     with pytest.raises(ValueError, match="read-only"):
-        plan.row_scales[0] = 0.1
+        plan.run_scales[0] = 0.1
     base = np.array([2.0, 2.0])
     view = base.view()
     view.flags.writeable = False
     plan = inid.NoisePlan(S.box([1.0, 1.0]), inid.PureDP(1.0), "laplace", "optimal", 2.0, None, view)
     base[:] = 0.1
-    assert plan.row_scales.tolist() == [2.0, 2.0]
+    assert plan.run_scales.tolist() == [2.0, 2.0]

@@ -1,15 +1,15 @@
-"""Examples that meet only where there are many of them: three made-up ones alone do not show it, a full batch does."""
+"""Examples that meet only where there are many of them: a few made-up ones do not show it, a full batch does."""
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
-from inid.dpsgd.trial.full_batch import AmongMany
-from inid.dpsgd.trial.runs import Trial
 from inid.errors import GuaranteeError
+from internals import module_with
 from training import private, sums, train_once
 
+check = module_with("inid.dpsgd.independence", "Independence")
 N, E = 12, 4
 X = torch.randn(N, E, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
 
@@ -48,13 +48,13 @@ MIXING = {
 @pytest.mark.parametrize("name", MIXING)
 def test_what_mixes_many_examples_is_refused(name):
     torch.manual_seed(1)
-    with pytest.raises(GuaranteeError, match="full batch"):
+    with pytest.raises(GuaranteeError, match=r"other examples|every example|other layers"):
         train_once(private(Model(MIXING[name]), X))
 
 
-def test_three_examples_alone_do_not_show_it_and_one_then_moves_the_others(monkeypatch):
-    """The broken twin: without the look at a full batch somebody's absence moves the sum by more than his threshold."""
-    monkeypatch.setattr(Trial, "_look_among_many", lambda *_: None)
+def test_without_the_comparison_one_example_moves_the_others(monkeypatch):
+    """The broken twin: without the comparison somebody's absence moves the sum by more than his threshold."""
+    monkeypatch.setattr(check, "_difference", lambda *_: None)
     torch.manual_seed(1)
     model = Model(lambda m, x: experts(m, x, room=N // 2))
     nn.init.zeros_(model.route.weight)  # all go to one expert: without the first, another has room
@@ -102,15 +102,15 @@ def backwards(changed):
 
 @pytest.mark.parametrize("name", BACKWARDS)
 def test_a_backward_that_mixes_many_examples_is_refused(name):
-    """Attack: three examples together and alone show nothing of it, neither forward nor backward."""
+    """Attack: few examples show nothing of it."""
     torch.manual_seed(1)
-    with pytest.raises(GuaranteeError, match=r"gradients of three examples flow back to layer 'first'.*full batch"):
+    with pytest.raises(GuaranteeError, match=r"gradients that flow back to layer 'first'"):
         train_once(private(backwards(BACKWARDS[name]), X))
 
 
-def test_without_comparing_gradients_in_a_full_batch_one_example_moves_the_others(monkeypatch):
+def test_without_comparing_gradients_one_example_moves_the_others(monkeypatch):
     """The broken twin: rows share one gradient unseen, and one absence moves the sum by more than its threshold."""
-    monkeypatch.setattr(AmongMany, "_compare_gradients", lambda *_: None)
+    monkeypatch.setattr(check, "_difference", lambda *_: None)
     torch.manual_seed(1)
     model = backwards(lambda g: g.sum(0).expand_as(g) if len(g) > 3 else g)
     far = torch.cat([100 * X[:1], X[1:]])

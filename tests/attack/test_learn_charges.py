@@ -8,6 +8,7 @@ import inid
 from inid import learn
 from inid.tables import Table
 from inid.testing import unsafe_no_noise
+from internals import module_with
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
 ROWS = 50
@@ -136,7 +137,7 @@ def test_values_are_those_of_after_the_charge(container):
 def test_a_table_is_not_asked_before_the_charge(monkeypatch):
     table = Table(pd.DataFrame(X, columns=["a", "b"]), bounds={"a": (0, 1), "b": (0, 1)})
     asked = []
-    monkeypatch.setattr("inid.learn.moment_sources.table_moments", lambda *_, **__: asked.append(1))
+    monkeypatch.setattr(module_with("inid.learn", "MomentSource"), "table_moments", lambda *_, **__: asked.append(1))
     with pytest.raises(inid.BudgetError):
         learn.PrivateMoments(BUDGET).fit(table, ledger=inid.Ledger(total=inid.PureDP(1e-9)))
     assert not asked

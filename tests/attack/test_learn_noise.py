@@ -5,8 +5,12 @@ import pytest
 
 import inid
 from inid import learn
-from inid.learn import coordinate_descent, k_means, narrower_bounds
-from inid.learn.noise_range import cover_answers
+from inid.learn import cover_answers
+from internals import module_with
+
+coordinate_descent = module_with("inid.learn", "Descent")
+k_means = module_with("inid.learn", "cluster_sensitivity")
+narrower_bounds = module_with("inid.learn", "release_narrowed")
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
 RELATIONS = ["zero_out", "add_remove", "replace"]
@@ -67,7 +71,7 @@ def test_the_scales_drawn_are_those_of_the_plan(name, relation, budget, monkeypa
         most = model.plan_.sensitivity.limits[: len(scales)] / (2 if relation == "replace" else 1)
         for bounds in draws.bounds:
             assert (bounds <= most).all()
-            assert (scales / bounds).tolist() == (model.plan_.row_scales[: len(scales)] / most).tolist()
+            assert (scales / bounds).tolist() == (model.plan_.run_scales[: len(scales)] / most).tolist()
         draws.scales.append(np.tile(scales * (most / draws.bounds[0]), rounds))
     assert len(draws.bounds) == (len(draws.steps) * (3 if name == "three classes" else 1))
     assert np.sort(np.concatenate(draws.scales)).tolist() == np.sort(model.plan_.scales).tolist()
@@ -99,4 +103,4 @@ def test_the_first_sums_of_a_descent_move_as_the_plan_states(relation, monkeypat
 def test_covering_large_answers_never_makes_a_scale_smaller():
     plan = inid.plan(inid.Sensitivity.box([1.0, 2.0]), inid.GaussianDP(mu=1e9), mechanism="gaussian")
     for largest in (1.0, 1e6, 1e12, np.array([1.0, 1e12])):
-        assert (cover_answers(plan, largest).row_scales >= plan.row_scales).all()
+        assert (cover_answers(plan, largest).run_scales >= plan.run_scales).all()

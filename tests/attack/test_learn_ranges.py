@@ -8,9 +8,12 @@ import pytest
 
 import inid
 from inid import learn
-from inid.learn import moments, second_moments, smoothness
-from inid.learn.moments import column_costs, typical_cost
-from inid.learn.public_units import Units
+from inid.learn import Units, column_costs, typical_cost
+from internals import module_with
+
+moments = module_with("inid.learn", "PrivateMoments")
+second_moments = module_with("inid.learn", "exact_moments")
+smoothness = module_with("inid.learn", "NotPrivateWarning")
 
 BUDGETS = [inid.ApproxDP(epsilon=1.0, delta=1e-6), inid.PureDP(epsilon=1.0)]
 SIZES = [1e-100, 1e-60, 1.0, 1e60, 1e100]
@@ -97,7 +100,7 @@ def test_every_release_of_every_estimator_has_noise_or_is_refused(others, size, 
             assert len(plans) > made
             for plan in plans[made:]:
                 assert (plan.sensitivity.limits > 0).all()
-                assert (plan.row_scales > 0).all()
+                assert (plan.run_scales > 0).all()
 
 
 def test_lengths_do_not_leave_the_floats():

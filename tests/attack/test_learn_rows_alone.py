@@ -17,13 +17,17 @@ import pytest
 
 import inid
 from inid import learn, releasing
-from inid.learn import coordinate_descent, k_means, narrower_bounds
-from inid.learn.exponentials import exponentials
-from inid.learn.glm import _GammaLoss, _PoissonLoss
-from inid.learn.pca import _Limits
-from inid.learn.row_sums import row_products, row_sums
-from inid.learn.search import _score
+from inid.learn import exponentials, row_products, row_sums
 from inid.testing import unsafe_no_noise
+from internals import module_with
+
+coordinate_descent = module_with("inid.learn", "Descent")
+k_means = module_with("inid.learn", "cluster_sensitivity")
+narrower_bounds = module_with("inid.learn", "release_narrowed")
+_GammaLoss = module_with("inid.learn", "PrivatePoissonRegressor")._GammaLoss
+_PoissonLoss = module_with("inid.learn", "PrivatePoissonRegressor")._PoissonLoss
+_Limits = module_with("inid.learn", "PrivatePCA")._Limits
+_score = module_with("inid.learn", "PrivateSearchCV")._score
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::inid.learn.NoisyFitWarning"),

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 - as everybody calls it
 
-from inid.dpsgd.rows.forward_pass import ForwardPass
+from inid.dpsgd import ForwardPass
 from inid.errors import GuaranteeError
 from row_losses import CLASSES, CLIP, LABELS, LENGTH, NET, ROWS, WEIGHTS, X, first, made, trained
 

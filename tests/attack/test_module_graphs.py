@@ -11,9 +11,11 @@ from torch.nn.utils import parametrizations
 from torch.nn.utils.rnn import pack_padded_sequence
 from torch.utils.checkpoint import checkpoint
 
-from inid.dpsgd.rows import fused_layers
 from inid.errors import GuaranteeError
+from internals import module_with
 from training import groups_of, private, slow_sums, sums, train_once
+
+fused_layers = module_with("inid.dpsgd.grad_sample", "ghost_grads")
 
 N, T, E = 5, 3, 4
 X = torch.randn(N, T, E, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

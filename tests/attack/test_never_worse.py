@@ -61,6 +61,6 @@ def test_no_promise_weights_or_order_makes_the_optimum_worse(rows, promise, orde
             if mechanism == auto.mechanism and allocation != "optimal":
                 # `within` is about the promise that is proved, which may be pure DP for one allocation alone.
                 best = inid.plan(sensitivity, other.budget, mechanism=mechanism, **call)
-                assert other.within is None or other.within >= 2 ** (other.log2_error - best.log2_error) * (
-                    1 - 1e-6
-                ) / (best.within or np.inf)
+                assert other.suboptimality is None or other.suboptimality >= 2 ** (
+                    other.log2_error - best.log2_error
+                ) * (1 - 1e-6) / (best.suboptimality or np.inf)

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from inid.dpsgd.noise.step_noise import quanta_of
-from inid.dpsgd.rows.clipped_sums import MARGIN, Rule, Sums
-from inid.dpsgd.rows.gradient_rows import Dense
+from inid.dpsgd.grad_sample import MARGIN, DenseGrads, Rule, Sums
+from inid.dpsgd.noise import quanta_of
 from inid.planning import plan
 from inid.promises import GaussianDP
 from inid.sets import Sensitivity
@@ -32,7 +31,7 @@ def clipped_sum(rows, out=None, quanta=None):
     kind = torch.float32 if quanta is None else torch.float64
     sums = Sums([[rows.shape[1]]], kind, torch.device("cpu"))
     sums.begin(torch.arange(NUMBER) != (-1 if out is None else out))
-    sums.add_group(0, [Dense(rows)], 1.0, Rule(2, [1.0], MARGIN[torch.float32], quanta=quanta))
+    sums.add_group(0, [DenseGrads(rows)], 1.0, Rule(2, [1.0], MARGIN[torch.float32], quanta=quanta))
     return float(sums.flat[0])
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from inid.dpsgd.kernels import fused_sums
-from inid.dpsgd.rows import fused_positions
-from inid.dpsgd.rows.clipped_sums import MARGIN, Rule, Sums
-from inid.dpsgd.rows.fused_positions import Lookups, Positions, put_together
+from inid.dpsgd.grad_sample import MARGIN, LookupGrads, PositionGrads, Rule, Sums, sum_of_uses
+from internals import module_with
+
+fused_sums = module_with("inid.dpsgd.kernels", "weighted_product")
+fused_positions = module_with("inid.dpsgd.grad_sample", "Measured")
 
 EXAMPLES = 2001
 MIDDLE = EXAMPLES // 2
@@ -40,7 +41,7 @@ def moved(kind, monkeypatch):
     for height in (0.0, 2.0**55 if kind == torch.float64 else 2.0**25):
         g[MIDDLE, 0], g[MIDDLE, 1] = height, -height
         sums = Sums([[2]], dtype, torch.device("cpu"))
-        sums.add_group(0, [Positions(g.to(kind), a.to(kind))], 1.0, Rule(2, [1.0], MARGIN[dtype]))
+        sums.add_group(0, [PositionGrads(g.to(kind), a.to(kind))], 1.0, Rule(2, [1.0], MARGIN[dtype]))
         found.append(sums.flat.double())
     return float(torch.linalg.vector_norm(found[1] - found[0]))
 
@@ -62,8 +63,8 @@ def test_terms_are_at_most_256_thresholds_long_in_every_form(kind):
     kind = KINDS[kind]
     g = torch.tensor([[[1.0, 0.5], [-1.0, -0.5]], [[1.0, 0.5], [1.0, 0.5]]], dtype=torch.float64).to(kind)
     a, tokens = torch.ones(2, 2, 2, dtype=torch.float64).to(kind), torch.zeros(2, 2, dtype=torch.int64)
-    layer, table = Positions(g, a), Lookups(tokens, g, 2)
-    tied = put_together(Lookups(tokens, g, 2), Positions(g, a))
+    layer, table = PositionGrads(g, a), LookupGrads(tokens, g, 2)
+    tied = sum_of_uses(LookupGrads(tokens, g, 2), PositionGrads(g, a))
     wholes = (layer.measured.whole, table.measured.whole, layer.measured.whole + table.measured.whole)
     for rows, whole in zip((layer, table, tied), wholes, strict=True):
         for squares in (rows.powers(2), rows.bounds().squares[:, 0]):
@@ -75,9 +76,9 @@ def test_terms_are_at_most_256_thresholds_long_in_every_form(kind):
 def tied_under_autocast():
     """A table in float32 whose one line cancels, tied to a layer in bfloat16 that hardly matters."""
     height = torch.tensor([[[2.0**30, 0.0], [-(2.0**30), 0.0]]])
-    table = Lookups(torch.zeros(1, 2, dtype=torch.int64), height, 2)
+    table = LookupGrads(torch.zeros(1, 2, dtype=torch.int64), height, 2)
     small = torch.ones(1, 1, 2, dtype=torch.bfloat16)
-    return put_together(table, Positions(small, small)), table.measured.whole
+    return sum_of_uses(table, PositionGrads(small, small)), table.measured.whole
 
 
 def test_a_table_tied_to_a_layer_of_another_type_is_as_short():

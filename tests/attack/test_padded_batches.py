@@ -13,9 +13,11 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd.sampling import poisson_draw
 from inid.errors import ArgumentError
+from internals import module_with
 from training import private, squares, sums, train_once
+
+poisson_draw = module_with("inid.dpsgd.sampling", "StepPlaces")
 
 
 class Encoder(nn.Module):
@@ -36,7 +38,7 @@ def moved(model, x, y, monkeypatch, *, bf16=False, **options):
     places = np.random.default_rng(0).permutation(-(-len(x) // size) * size)[: len(x)]
     for left_out in (None, len(x) // 2):
         drawn = np.arange(len(x)) != left_out
-        monkeypatch.setattr(poisson_draw, "scattered", lambda *_, drawn=drawn: places[drawn])
+        monkeypatch.setattr(poisson_draw, "random_places", lambda *_, drawn=drawn: places[drawn])
         model_copy = copy.deepcopy(model)
         training = dpsgd.make_private(
             module=model_copy,

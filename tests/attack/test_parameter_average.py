@@ -8,8 +8,10 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd.sampling import poisson_draw
 from inid.errors import ArgumentError, RecordError
+from internals import module_with
+
+poisson_draw = module_with("inid.dpsgd.sampling", "StepPlaces")
 
 SIZE = 12
 

@@ -10,7 +10,7 @@ import pytest
 import inid
 from command_line import folder, run
 from inid import tables
-from inid.accounting.addresses import place, read_address
+from inid.accounting import place, read_address
 from inid.errors import without_passwords
 
 SECRET = "s3cretPW"  # noqa: S105 - nobody's

@@ -18,10 +18,12 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from draw_laws import RATE, placed, redrawn, with_surplus_dropped
 from inid import dpsgd
-from inid.dpsgd.sampling import poisson_draw
-from inid.dpsgd.sampling.poisson_draw import StepPlaces, scattered
+from inid.dpsgd.sampling import StepPlaces, random_places
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_seed
+from internals import module_with
+
+poisson_draw = module_with("inid.dpsgd.sampling", "StepPlaces")
 
 
 def drawn_given_others(law, example):
@@ -66,9 +68,9 @@ def test_one_example_less_leaves_the_others_where_they_are(taken):
 def test_with_the_same_random_words_one_example_more_moves_nobody():
     for count in range(20):
         with unsafe_seed(count):
-            fewer = scattered(count, 20)
+            fewer = random_places(count, 20)
         with unsafe_seed(count):
-            more = scattered(count + 1, 20)
+            more = random_places(count + 1, 20)
         assert more[:count].tolist() == fewer.tolist()
         assert len(set(more.tolist())) == count + 1
 
@@ -76,7 +78,7 @@ def test_with_the_same_random_words_one_example_more_moves_nobody():
 def test_places_are_uniform():
     """Of 3 examples at 5 places, every one of 60 ways; and every example of a draw at every place of 3 batches of 7."""
     with unsafe_seed(5):
-        ways = Counter(tuple(scattered(3, 5).tolist()) for _ in range(12_000))
+        ways = Counter(tuple(random_places(3, 5).tolist()) for _ in range(12_000))
         held = np.stack([StepPlaces(40, 0.3, 7, 3).draw().ravel() for _ in range(4000)])
     assert len(ways) == 60
     assert stats.chisquare(list(ways.values())).pvalue > 1e-6
@@ -88,7 +90,7 @@ def test_places_are_uniform():
 def test_equal_words_are_drawn_again(monkeypatch):
     words = iter([np.array([4, 1, 4], np.uint64), np.array([9, 1, 4], np.uint64)])
     monkeypatch.setattr(poisson_draw, "current_source", type("", (), {"words": lambda *_: next(words)}))
-    assert scattered(2, 3).tolist() == [1, 2]
+    assert random_places(2, 3).tolist() == [1, 2]
 
 
 def test_draws_that_do_not_fit_are_made_again_and_not_for_ever(monkeypatch):
@@ -154,7 +156,7 @@ def made_up(kernel, size):
 def clipped_sum(model, x, drawn, places, size, monkeypatch):
     """The clipped sum over some examples, each at its place."""
     monkeypatch.setattr(poisson_draw, "bernoulli", lambda *_: drawn)
-    monkeypatch.setattr(poisson_draw, "scattered", lambda *_: places)
+    monkeypatch.setattr(poisson_draw, "random_places", lambda *_: places)
     own = copy.deepcopy(model)
     training = dpsgd.make_private(
         module=own,
@@ -208,7 +210,7 @@ def test_a_collate_function_that_sorts_moves_nobody(left_out, monkeypatch):
     for out, given in ((None, places), (left_out, np.delete(places, rank))):
         drawn = np.arange(10) != out
         monkeypatch.setattr(poisson_draw, "bernoulli", lambda *_, drawn=drawn: drawn)
-        monkeypatch.setattr(poisson_draw, "scattered", lambda *_, given=given: given)
+        monkeypatch.setattr(poisson_draw, "random_places", lambda *_, given=given: given)
         data = DataLoader(list(lengths[:, None]), batch_size=9, collate_fn=longest_first)
         loader = dpsgd.PoissonLoader(data, max_physical_batch_size=12, steps=1)
         (x,) = list(loader)

@@ -10,14 +10,13 @@ import pytest
 
 import inid
 from inid import tables
-from inid.numbers.decimals import decimal_fraction
-from inid.planning import division
-from inid.tables.publication import PublicationPlan
-from inid.tables.publication import publication as parts
-from inid.tables.record import record_digest
-from inid.tables.verification import proved
-from inid.tables.wanted import Wanted
+from inid.numbers import decimal_fraction
+from inid.tables import ErrorTargets, PublicationPlan, proved, record_digest
+from internals import module_with
 from published_people import publication
+
+division = module_with("inid.planning", "Division")
+parts = module_with("inid.tables", "Publication")
 
 MU = inid.GaussianDP(0.4)
 APPROX = inid.ApproxDP(1.0, 1e-6)
@@ -41,9 +40,9 @@ def test_without_the_limit_of_an_equal_split_a_loose_tolerance_hurts_its_number_
 
     def without(named, equal):
         stated = [own if limit is None else limit for limit, own in zip(named, equal, strict=True)]
-        return Wanted(stated, stated)
+        return ErrorTargets(stated, stated)
 
-    monkeypatch.setattr(parts, "wanted_of", without)
+    monkeypatch.setattr(parts, "targets_of", without)
     twins = pub.plan(MU, tolerance=pay), pub.plan(MU, tolerance=cells)
     assert std(held[0], "mean(pay)") == pytest.approx(std(usual, "mean(pay)"), rel=1e-9)
     assert std(twins[0], "mean(pay)") > 1.05 * std(usual, "mean(pay)")

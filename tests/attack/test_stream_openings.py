@@ -10,10 +10,12 @@ import pytest
 import inid
 from inid import tables
 from inid.errors import BudgetError, InidError
-from inid.tables.streams import row_leases
-from inid.tables.streams.stream_file import StreamFile
+from inid.tables.streams import StreamFile
+from internals import module_with
 from needs import needs
 from visit_streams import open_events, visits
+
+release_leases = module_with("inid.tables.streams", "ReleaseLeases")
 
 TOTAL = inid.GaussianDP(mu=2.0)  # room for four such streams
 
@@ -180,6 +182,6 @@ def test_a_failure_of_the_ledger_is_not_taken_for_one_of_the_file(folder, monkey
         def fail(*_):
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(row_leases.RowLeases, "take", fail)
+        monkeypatch.setattr(release_leases.ReleaseLeases, "take", fail)
         with pytest.raises(OSError, match="No space left"):
             s.release("2027-01", visits([1]))

@@ -14,12 +14,14 @@ import pytest
 import inid
 from inid import tables
 from inid.errors import ArgumentError, BudgetError, RecordError
-from inid.tables.streams import row_leases, stream, stream_file
-from inid.tables.streams.period_query import period_query
-from inid.tables.streams.period_sums import row_values
-from inid.tables.streams.stream_file import StoredRow
+from inid.tables.streams import StoredRelease, period_query, release_values
 from inid.testing import unsafe_no_noise
+from internals import module_with
 from visit_streams import MONTHS, open_events, open_people, visits
+
+release_leases = module_with("inid.tables.streams", "ReleaseLeases")
+stream = module_with("inid.tables.streams", "Stream")
+stream_file = module_with("inid.tables.streams", "is_stream")
 
 OTHER = visits(["other"])
 CORNERS = [visits(["x"], [cost], sex) for sex in ("F", "M") for cost in (0.0, 100.0)]
@@ -30,7 +32,7 @@ def fractions(values):
 
 
 def count_of(result):
-    return next(row.estimate for row in result.rows if row.statistic == "count")
+    return next(row.estimate for row in result.answers if row.statistic == "count")
 
 
 def cost(shifts, noise):
@@ -52,8 +54,8 @@ def dearest_person(plan, most):
             rows, shifts = {}, []
             for at in range(periods):
                 own = np.array(added[chosen.index(at)] if at in chosen else corners[0], dtype=float)
-                shifts.append(row_values(strategy, rows, at, own))
-                rows[at] = StoredRow(at, "", True, tuple(own.tolist()), ())
+                shifts.append(release_values(strategy, rows, at, own))
+                rows[at] = StoredRelease(at, "", True, tuple(own.tolist()), ())
             worst = max(worst, cost(shifts, plan.noise))
     return worst
 
@@ -87,15 +89,15 @@ def cost_of_a_row_that_is_moved(path, monkeypatch, *, frozen):
     def recomputed(strategy, rows, at, own):
         """A twin: past periods are computed anew from the table as it is now."""
         past = {
-            number: StoredRow(number, "", True, (float(len(frames.get(MONTHS[number], ()))),), ())
+            number: StoredRelease(number, "", True, (float(len(frames.get(MONTHS[number], ()))),), ())
             for number in range(at)
         }
-        return row_values(strategy, past, at, own)
+        return release_values(strategy, past, at, own)
 
     with monkeypatch.context() as twin, unsafe_no_noise():
         twin.setattr(stream, "noisy_steps", lambda row, *_: values.append(row) or [0] * len(row))
         if not frozen:
-            twin.setattr(stream, "row_values", recomputed)
+            twin.setattr(stream, "release_values", recomputed)
             twin.setattr(stream_file.Writing, "allowed", lambda self, people, number, most: list(people))
         for month in MONTHS:
             s.release(month, frames.get(month))
@@ -128,7 +130,7 @@ def test_a_twin_that_releases_out_of_order_revises_what_it_printed(tmp_path, mon
 def test_a_twin_that_releases_out_of_order_is_stopped_by_its_ledger(tmp_path, monkeypatch):
     monkeypatch.setattr(stream.Stream, "_require_turn", lambda self, at, turn: None)
     s = open_events(tmp_path / "s.db", inid.Ledger(total=inid.GaussianDP(mu=1.0)))
-    with pytest.raises(BudgetError, match="leased row 0 where row 1"):
+    with pytest.raises(BudgetError, match="leased release 0 where release 1"):
         s.release("2027-02", visits([1]))
     assert not s.released
 
@@ -230,13 +232,13 @@ def test_a_twin_that_leases_after_the_draw_draws_a_row_twice(tmp_path, monkeypat
     for twin in (False, True):
         month = MONTHS[12 - events.steps_left(1)]
         with monkeypatch.context() as broken:
-            take = row_leases.RowLeases.take
+            take = release_leases.ReleaseLeases.take
             if twin:
-                broken.setattr(row_leases.RowLeases, "take", lambda *_: None)
+                broken.setattr(release_leases.ReleaseLeases, "take", lambda *_: None)
             broken.setattr(stream_file.Writing, "store", lambda *_, **__: stop(None))
             with pytest.raises(Crash):
                 s.release(month, visits([1]))
-        assert row_leases.RowLeases.take is take
+        assert release_leases.ReleaseLeases.take is take
         with suppress(BudgetError):
             s.release(month, visits([1]))
         assert len(drawn) == (3 if twin else 1)

@@ -18,17 +18,21 @@ import pytest
 import inid
 from inid import tables
 from inid.errors import BudgetError
-from inid.tables.streams import row_leases, stream, stream_file
-from inid.tables.streams.period_sums import row_values
+from inid.tables.streams import release_values
 from inid.testing import unsafe_no_noise
+from internals import module_with
 from visit_streams import MONTHS, open_events, open_people, visits
 
-WATCHED = {module.__file__ for module in (stream, stream_file, row_leases)}
+release_leases = module_with("inid.tables.streams", "ReleaseLeases")
+stream = module_with("inid.tables.streams", "Stream")
+stream_file = module_with("inid.tables.streams", "is_stream")
+
+WATCHED = {module.__file__ for module in (stream, stream_file, release_leases)}
 MANY = [f"day {at}" for at in range(200)]
 
 
 def counts(result):
-    return {row.statistic: row.estimate for row in result.rows}
+    return {row.statistic: row.estimate for row in result.answers}
 
 
 def killed_release(s, period, data, at):
@@ -52,7 +56,7 @@ def killed_release(s, period, data, at):
             sys.settrace(watch)
             made = s.release(period, data)
             sys.settrace(None)
-            os.write(writer, json.dumps([row.estimate for row in made.period.rows]).encode())
+            os.write(writer, json.dumps([row.estimate for row in made.period.answers]).encode())
         finally:
             os._exit(0)
     os.close(writer)
@@ -90,7 +94,7 @@ def test_killed_at_every_statement(tmp_path):
             assert leased in (at, at + 1)
             numbers = rows
             if at in rows:
-                shown = [row.estimate for row in s.release(MANY[at], visits(["somebody else"])).period.rows]
+                shown = [row.estimate for row in s.release(MANY[at], visits(["somebody else"])).period.answers]
                 assert printed in (None, shown)
                 fates["stored"] += 1
             else:
@@ -98,7 +102,7 @@ def test_killed_at_every_statement(tmp_path):
                 fates["lost" if leased > at else "before"] += 1
             if leased > at:
                 if at not in rows:
-                    with pytest.raises(BudgetError, match="The row is spent"):
+                    with pytest.raises(BudgetError, match="The release is spent"):
                         s.release(MANY[at], visits(people))
                     assert MANY[at] in s.lost
                 at += 1
@@ -146,17 +150,17 @@ def test_an_old_copy_of_the_file_goes_on_without_the_rows_it_lacks(tmp_path):
         s.release("2027-02", visits([1] * 7))
         copied(old, s.path)
         back = tables.Stream.open(s.path, ledger=events)
-        with pytest.raises(BudgetError, match=r"2027-02 .*The row is spent.* Go on with 2027-03"):
+        with pytest.raises(BudgetError, match=r"2027-02 .*The release is spent.* Go on with 2027-03"):
             back.release("2027-02", visits([1] * 7))
         made = back.release("2027-03", visits([1] * 11))
     assert back.lost == ("2027-02",)
     assert made.total.missing == ("2027-02",)
     assert counts(made.period)["count"] == pytest.approx(11, abs=0.01)
     assert counts(made.total)["count"] == pytest.approx(16, abs=0.01)
-    strategy, rows = back.plan.choice.strategy, back._file.rows()
+    strategy, rows = back.plan.choice.strategy, back._file.releases()
     own = np.array([11.0, 0.0])
-    assert float(row_values(strategy, {0: rows[0]}, 2, own)[0]) == pytest.approx(
-        11 * strategy.row(2)[2] / 2**strategy.bits
+    assert float(release_values(strategy, {0: rows[0]}, 2, own)[0]) == pytest.approx(
+        11 * strategy.measurement_weights(2)[2] / 2**strategy.bits
     )
 
 
@@ -201,7 +205,7 @@ def crash(*_, **__):
 # Where a release of a file stops: nowhere, before the lease, before the draw, before the numbers are stored.
 STOPS = {
     "": None,
-    "unleased": (row_leases.RowLeases, "take"),
+    "unleased": (release_leases.ReleaseLeases, "take"),
     "undrawn": (stream, "noisy_steps"),
     "unstored": (stream_file.Writing, "store"),
 }
@@ -278,7 +282,9 @@ def test_no_two_ledgers_pay_for_one_stream(tmp_path, monkeypatch):
     assert (len(first.history()), len(second.history())) == (1, 1)
 
 
-@pytest.mark.parametrize("place", [(row_leases.RowLeases, "settle"), (inid.Ledger, "charge")], ids=lambda one: one[1])
+@pytest.mark.parametrize(
+    "place", [(release_leases.ReleaseLeases, "settle"), (inid.Ledger, "charge")], ids=lambda one: one[1]
+)
 def test_a_stream_that_nobody_paid_for_is_paid_for_by_no_look(tmp_path, monkeypatch, place):
     """Whoever opens it by its path alone is refused; with all its facts it is made anew."""
     events = inid.Ledger(total=inid.GaussianDP(mu=1.0))
@@ -302,7 +308,7 @@ def test_a_crash_before_the_lease_costs_nothing(tmp_path, monkeypatch):
     ledger = inid.Ledger(total=inid.GaussianDP(mu=1.0), unit="id")
     s = open_people(tmp_path / "s.db", ledger)
     with monkeypatch.context() as broken:
-        broken.setattr(row_leases.RowLeases, "take", crash)
+        broken.setattr(release_leases.ReleaseLeases, "take", crash)
         with pytest.raises(Crash):
             s.release("2027-01", visits(["a"]))
     with unsafe_no_noise():
@@ -328,9 +334,9 @@ def test_a_twin_that_recomputes_shows_two_numbers(tmp_path, monkeypatch):
     s = open_events(tmp_path / "s.db", events)
     s.release("2027-01", visits([1]))
     with monkeypatch.context() as twin:
-        twin.setattr(stream_file.StreamFile, "rows", lambda self: {})
-        twin.setattr(stream_file.Writing, "rows", lambda self: {})
-        with pytest.raises(BudgetError, match="The row is spent"):
+        twin.setattr(stream_file.StreamFile, "releases", lambda self: {})
+        twin.setattr(stream_file.Writing, "releases", lambda self: {})
+        with pytest.raises(BudgetError, match="The release is spent"):
             s.release("2027-01", visits([1]))
 
 
@@ -339,7 +345,7 @@ def test_an_older_copy_of_the_ledger_is_refused(tmp_path):
     s = open_events(tmp_path / "s.db", events)
     s.release("2027-01", visits([1]))
     with pytest.raises(BudgetError, match="older copy"):
-        s._leases.next_row(2)
+        s._leases.next_release(2)
 
 
 def test_a_ledger_that_leases_another_row_is_refused(tmp_path):
@@ -356,7 +362,7 @@ def test_opening_is_charged_once_whenever_it_is_interrupted(tmp_path, monkeypatc
     events = inid.Ledger(total=inid.GaussianDP(mu=1.0))
 
     with monkeypatch.context() as broken:
-        broken.setattr(row_leases.RowLeases, "settle", crash)
+        broken.setattr(release_leases.ReleaseLeases, "settle", crash)
         with pytest.raises(Crash):
             open_events(tmp_path / "s.db", events)
     assert (tmp_path / "s.db").exists()
@@ -378,7 +384,14 @@ def test_exact_sums_are_nowhere_but_in_the_file(tmp_path):
         made = s.release("2027-01", visits(["secret-person"], [secret]))
         s.report(tmp_path / "r.html")
         ledger.backup(tmp_path / "copy.db")
-        texts = [repr(s), str(s), repr(s._file.rows()), str(made), str(ledger), json.dumps(ledger.history()[0].plan)]
+        texts = [
+            repr(s),
+            str(s),
+            repr(s._file.releases()),
+            str(made),
+            str(ledger),
+            json.dumps(ledger.history()[0].plan),
+        ]
     files = [path.read_bytes() for path in tmp_path.iterdir() if path.name != "s.db"]
     for content in (*files, *(text.encode() for text in texts)):
         assert b"secret-person" not in content

@@ -6,7 +6,7 @@ import pytest
 
 import inid
 from inid.jobs import Job, read_toml
-from inid.studio.form import job_values
+from inid.studio import job_values
 from studio_browser import Server, Tab, fill_question, planned, wait_until
 from studio_client import write_people
 

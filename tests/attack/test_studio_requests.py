@@ -7,6 +7,7 @@ import pytest
 
 from command_line import sqlite_charges
 from inid.studio import Folder
+from internals import module_with
 from studio_client import FORM, open_page, write_people
 
 PAID = FORM | {"ledger": "l.db", "delta": ""}
@@ -118,6 +119,6 @@ def test_a_release_of_which_the_page_is_stopped_says_what_stands(page, monkeypat
     def stopped(*_):
         raise CancelledError
 
-    monkeypatch.setattr("inid.studio.server.run_in_threadpool", stopped)
+    monkeypatch.setattr(module_with("inid.studio", "Studio"), "run_in_threadpool", stopped)
     answer = page.client.post("/api/release", json={"token": "x"}, headers=page.headers)
     assert (answer.status_code, "If the release was charged, the charge stands" in answer.text) == (503, True)

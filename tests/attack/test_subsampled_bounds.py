@@ -12,16 +12,17 @@ from scipy.special import ndtr
 import inid
 from inid.curves import (
     Composed,
+    DirectedCurve,
     Loss,
     Subsampled,
     certified_delta,
     certified_epsilon,
     delta_bounds,
+    directed_curves,
     epsilon_bounds,
+    flatten,
     least_noise_multiplier,
 )
-from inid.curves.description import flatten
-from inid.curves.directed_curve import DirectedCurve, directed_curves
 
 RUNS = [
     (1e-4, 0.5, 1),

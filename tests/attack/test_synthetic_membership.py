@@ -11,9 +11,13 @@ import numpy as np
 import pytest
 
 import inid
-from inid.tables.questions.synthetic import mixture, model, particles
-from inid.tables.questions.synthetic.coded import release_levels
+from inid.tables.questions.synthetic import release_levels
 from inid.testing import audit_epsilon, unsafe_no_noise, unsafe_seed
+from internals import module_with
+
+mixture = module_with("inid.tables.questions.synthetic", "TargetTables")
+model = module_with("inid.tables.questions.synthetic", "Effort")
+particles = module_with("inid.tables.questions.synthetic", "entropic_rows")
 
 PROMISE = inid.ApproxDP(1.0, 1e-6)
 PERSON = (2, 2, 1)  # whose cells nobody else is in
@@ -26,7 +30,7 @@ RUNS = 240
 def quick(monkeypatch):
     monkeypatch.setattr(mixture, "_ROUNDS", 40)
     monkeypatch.setattr(mixture, "_PRODUCTS", 12)
-    monkeypatch.setattr(particles, "_TURNS", ((6, 1),))
+    monkeypatch.setattr(particles, "_ROUNDS_OF_MOVES", ((6, 1),))
     monkeypatch.setattr(model, "_LEAST", 400)
 
 

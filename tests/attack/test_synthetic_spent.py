@@ -17,9 +17,8 @@ import pytest
 
 import inid
 from inid import tables
-from inid.planning.division import whole_of
-from inid.tables.questions.synthetic.kind import SyntheticRows
-from inid.tables.questions.synthetic.three_steps import SHARES, Steps, parts_of
+from inid.planning import whole_of
+from inid.tables.questions.synthetic import SHARES, Steps, SyntheticRows, parts_of
 from inid.testing import unsafe_seed
 
 VALUES = {

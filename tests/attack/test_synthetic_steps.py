@@ -17,11 +17,11 @@ from inid import tables
 from inid.noise import current_source
 from inid.releasing import AddNoise, Release
 from inid.tables.engines import Engine
-from inid.tables.questions.synthetic import kind as kind_module
-from inid.tables.questions.synthetic.blocks import Blocks
-from inid.tables.questions.synthetic.measured import FirstStep
-from inid.tables.questions.synthetic.three_steps import Steps
+from inid.tables.questions.synthetic import Blocks, FirstStep, Steps
 from inid.testing import audit_epsilon, unsafe_seed
+from internals import module_with
+
+kind_module = module_with("inid.tables.questions.synthetic", "ExactPairs")
 
 PROMISE = inid.ApproxDP(1.0, 1e-6)
 RELATIONS = ("add_remove", "replace", "zero_out")
@@ -86,7 +86,7 @@ def test_every_difference_lies_in_the_set_which_is_no_larger_than_it_must_be(siz
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("members", [((0, 1), (0, 2), (1, 2)), ((1,), (2,), (1, 2))])
 def test_beyond_sixteen_columns_the_bound_of_each_block_holds(relation, members, monkeypatch):
-    monkeypatch.setattr("inid.tables.questions.synthetic.blocks._MOST_COLUMNS", 2)
+    monkeypatch.setattr(module_with("inid.tables.questions.synthetic", "Blocks"), "_MOST_COLUMNS", 2)
     blocks = Blocks((3, 2, 2), members, relation, True, 1)
     made = blocks.sensitivity([1.0, 2.0, 3.0])
     assert max(length(made, moved) for moved in differences(blocks, vanishing=True)) <= 1

@@ -11,14 +11,13 @@ import pytest
 import inid
 from inid import tables
 from inid.releasing import AddNoise, Drawn, charge_together
-from inid.tables.query import drawn_steps
-from inid.tables.questions.synthetic import kind as kind_module
-from inid.tables.questions.synthetic.coded import release_levels
-from inid.tables.questions.synthetic.kind import SyntheticRows
-from inid.tables.questions.synthetic.three_steps import Steps
-from inid.tables.record import record_digest
+from inid.tables import drawn_steps, record_digest
+from inid.tables.questions.synthetic import Steps, SyntheticRows, release_levels
 from inid.testing import unsafe_seed
+from internals import module_with
 from rough_rows import rough_fit
+
+kind_module = module_with("inid.tables.questions.synthetic", "ExactPairs")
 
 PROMISE, SMALL = inid.ApproxDP(1.0, 1e-6), inid.ApproxDP(0.1, 1e-6)
 DOMAINS = {"a": ["x", "y"], "b": ["u", "v", "w"], "c": [1, 2]}

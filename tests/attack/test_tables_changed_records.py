@@ -8,7 +8,7 @@ import pytest
 
 import inid
 from inid import tables
-from inid.tables.record import record_digest
+from inid.tables import record_digest
 
 FRAME = pd.DataFrame({"age": np.arange(500.0) % 100, "sex": ["F", "M"] * 250, "zip": ["a"] * 300 + ["b"] * 200})
 BUDGETS = [inid.PureDP(1.0), inid.ApproxDP(1.0, 1e-6)]

@@ -30,7 +30,7 @@ def released(data, *, bounds=None, missing="omit", level=0.95, **asked):
     except inid.InidError:
         assert ledger.history() == ()
         raise
-    return [row.estimate for row in found.rows]
+    return [row.estimate for row in found.answers]
 
 
 @pytest.mark.parametrize("level", [1 - 2**-53, 1 - 2**-50, 1.0, 1 - 1e-13])
@@ -113,7 +113,7 @@ def test_threads_on_one_duckdb_table_all_get_their_answers(tmp_path, make):
     def work(at):
         query = made[at % len(made)].query(count=True, mean=["x"], by={"k": ["F", "M"]})
         try:
-            answers.append(query.release(query.plan(inid.PureDP(1.0)), ledger=ledger).rows)
+            answers.append(query.release(query.plan(inid.PureDP(1.0)), ledger=ledger).answers)
         except Exception as error:  # noqa: BLE001 - counted below
             failures.append(error)
 
@@ -146,7 +146,7 @@ def test_an_answer_survives_an_engine_that_cannot_make_a_frame_of_it(monkeypatch
     query = tables.Table(pd.DataFrame({"x": [1.0]}), bounds=BOUNDS).query(sum=["x"])
     monkeypatch.setattr("inid.tables.engines.pandas.Pandas.answer", lambda *_: 1 / 0)
     result = query.release(query.plan(inid.PureDP(1.0)))
-    assert len(result.rows) == 1
+    assert len(result.answers) == 1
     monkeypatch.undo()
     assert list(result.to_frame()["statistic"]) == ["sum"]
 
@@ -215,7 +215,7 @@ def test_a_sum_around_zero_holds_the_rounding_of_its_rows_in_its_interval(count)
     values = np.full(number, 0.4999 * step)
     query = tables.Table(pd.DataFrame({"x": values}), bounds=bounds, max_rows=2**40).query(count=count, sum=["x"])
     with testing.unsafe_no_noise():
-        *_, row = query.release(query.plan(inid.PureDP(1000.0))).rows
+        *_, row = query.release(query.plan(inid.PureDP(1000.0))).answers
     assert row.estimate == 0
     assert row.upper > values.sum()
     if count:
@@ -230,7 +230,7 @@ def test_accuracy_first_covers_the_rounding_and_every_statistic():
     assert made.plan.certificate.promise == made.alternatives[0].certificate.promise
     assert [p.mechanism for p in made.alternatives] != []
     with testing.unsafe_seed(1):
-        rows = [query.release(made.plan).rows for _ in range(100)]
+        rows = [query.release(made.plan).answers for _ in range(100)]
     exact = [1000, 5.0, 500, 500]
     limits = [10, 0.2, 20, 20]
     for at, (value, limit) in enumerate(zip(exact, limits, strict=True)):

@@ -5,12 +5,16 @@ import gzip
 import io
 import os
 import random
+from pathlib import Path
 
 import pytest
 
 import inid
 from inid import tables
-from inid.tables.engines import csv_files, csv_records
+from internals import module_with
+
+csv_files = module_with("inid.tables.engines", "CsvFiles")
+csv_records = module_with("inid.tables.engines", "Records")
 
 BLOCK, LONGEST = 40, 300
 
@@ -142,3 +146,14 @@ def test_a_header_longer_than_a_block_is_refused(tmp_path, small):
     path.write_bytes(b"k" * (BLOCK + 5) + b",x\na,1\n")
     with pytest.raises(inid.ArgumentError, match="header"):
         tables.Table(path)
+
+
+def test_a_copy_without_long_records_is_not_much_larger_than_the_compressed_file(tmp_path, small):
+    """A small compressed file of which one record is too long once made a copy of all that it unpacks to."""
+    path = tmp_path / "people.csv.gz"
+    rows = [("k", "x"), ("a" * (2 * LONGEST), "3"), *(("b", "2") for _ in range(200_000))]
+    path.write_bytes(gzip.compress(written(rows)))
+    table = tables.Table(path)
+    (file,) = table.source._files.files
+    assert file.shortened != str(path)
+    assert Path(file.shortened).stat().st_size < 5 * path.stat().st_size < 200_000

@@ -13,9 +13,11 @@ import pytest
 
 import inid
 from inid import tables
-from inid.tables.engines import duckdb_settings as sql
-from inid.tables.engines.guarded import guarded
+from inid.tables.engines import guarded
+from internals import module_with
 from table_sums import BOUNDS, enumerated, sums
+
+sql = module_with("inid.tables.engines", "connect")
 
 DISABLED = "SELECT current_setting('disabled_optimizers')"
 
@@ -38,7 +40,15 @@ WRITERS = {
     "pyarrow": pq.write_table,
     "polars": lambda table, path: pl.from_arrow(table).write_parquet(path),
 }
-READERS = {"path": str, "relation": lambda path: duckdb.connect().read_parquet(str(path))}
+
+
+def stored(path):
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE people AS FROM read_parquet(?)", [str(path)])
+    return connection.table("people")
+
+
+READERS = {"path": str, "relation": stored}
 PEOPLE = tables.Person("u", max_rows=2000)
 FIRST = tables.Person("u", max_rows=1, order_by="o")
 BESIDES = [[], [1.0], [-1.0], [-1.0, 11.0], [-2.0, -1.0]]
@@ -53,8 +63,9 @@ def test_numbers_beside_nan_in_a_parquet_file_change_their_own_rows_only(tmp_pat
     for besides in BESIDES:
         values = [math.nan] * 50 + besides
         others = [math.nan] * (len(values) - 1) + [2.0]
-        for people in ([1.0] * len(values), others):
-            table = pa.table({"x": pa.array(values, kind), "u": pa.array(people, kind), "o": pa.array(others, kind)})
+        for people in ([1] * len(values), [None] * (len(values) - 1) + [2]):
+            whole = pa.array(people, pa.int64())
+            table = pa.table({"x": pa.array(values, kind), "u": whole, "o": pa.array(others, kind)})
             writer(table, path)
             for facts in ({}, {"missing": {"x": 0}}, {"unit": PEOPLE}, {"unit": FIRST}):
                 found = sums(reader(path), **facts, **asked)
@@ -144,8 +155,9 @@ def test_minus_zero_is_zero_as_person_order_and_key(kind):
     x = ([1.0, 2.0], pa.float64())
     zeros = ([0.0, -0.0], kind)
     for make in (lambda f: f, lambda f: f.astype("float64"), pl.from_pandas, pa.Table.from_pandas):
-        assert sums(make(arrow_frame(u=zeros, x=x)), unit=tables.Person("u", 1)) == [1, -4]
-        same = make(arrow_frame(u=([5.0, 5.0], kind), o=zeros, x=x))
+        if make not in (pl.from_pandas, pa.Table.from_pandas):  # only pandas makes floats of ids
+            assert sums(make(arrow_frame(u=zeros, x=x)), unit=tables.Person("u", 1)) == [1, -4]
+        same = make(arrow_frame(u=([5, 5], pa.int64()), o=zeros, x=x))
         for order in ("o", ["o", "x"]):
             assert sums(same, unit=tables.Person("u", 1, order_by=order)) == [1, -4]
     for data in (

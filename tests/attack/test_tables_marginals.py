@@ -166,8 +166,8 @@ def test_scales_cut_by_eight_units_in_the_last_place_do_not_verify():
     query = table.query(count=[("a", "b")], mean={"v": [("a",)]})
     noise = query.plan(inid.GaussianDP(1.0), mechanism="gaussian").noise
     noise.verify()
-    for at in range(noise.row_scales.size):
-        scales = noise.row_scales.copy()
+    for at in range(noise.run_scales.size):
+        scales = noise.run_scales.copy()
         for _ in range(8):
             scales[at] = np.nextafter(scales[at], 0)
         cut = inid.NoisePlan(

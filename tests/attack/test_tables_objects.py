@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from inid import tables
-from inid.tables.engines.pandas_columns import typed
+from inid.tables.engines import typed
 
 # A decimal may be written in twelve letters and have 10^18 digits.
 FAR = [

@@ -14,31 +14,32 @@ import recorded_tables as asked
 import recording_tables as recording
 from command_line import run
 from inid import tables
-from inid.tables.record import SLACK, record_digest
+from inid.tables import SLACK, record_digest
 
 STEP = 1e-6
-OLD = recording.RECORDS / "results_0_2"
 
 # What was asked, or drawn: nothing else in a record determines it. Public facts that no number depends on are of these,
 # too, such as the unused keys of a choice.
 ASKED = {
-    "level": r"(choice|discovery)\w* /level",  # the reach of a choice is a text of four digits; no key, no interval
+    # The reach of a choice is a text of four digits; no key, no interval.
+    "level": r"(largest_group|partition_selection)\w* /level",
     "limits of the table": r"\w+ /question/(rows|max_rows|person/max_rows)",
     "whether rows can vanish": r"marginals\w* /question/rows_can_vanish",
-    "labels": r"choice\w* /question/choose/\w+/\d+|marginals\w* /question/domains/\w+/\d+",
+    "labels": r"largest_group\w* /question/choose/\w+/\d+|marginals\w* /question/domains/\w+/\d+",
     "fill values": r"\w+ /question/(missing|fill)/\w+",
     "bounds of what others are computed of": r"statistics_people /question/bounds/income/\d",
-    "keys of one person, where nobody has two rows": r"discovery_(python|command) /question/max_keys_per_person",
-    "the delta of a threshold, within a step of its grid": r"discovery\w* /question/delta",
+    "keys of one person, where nobody has two rows": r"partition_selection_(python|command) "
+    r"/question/max_keys_per_person",
+    "the delta of a threshold, within a step of its grid": r"partition_selection\w* /question/delta",
     "what was asked of the planner": r"\w+ (/release)?/plan/(order|weights/\d+)",
     "the ledger": r"\w+_command /ledger_created",
 }
 
 
 @cache
-def of_rules_1(name, folder):
+def record_of(name, folder):
     """A record of a kind of question, as this version writes it."""
-    kind, way = name.split("_")
+    kind, way = name.rsplit("_", 1)
     if way == "command":
         return recording.command_record(kind, folder, run)
     people = way == "people"
@@ -96,51 +97,50 @@ def accepted(record):
 @pytest.mark.parametrize("kind", asked.KINDS)
 @pytest.mark.parametrize("way", ["python", pytest.param("people", marks=pytest.mark.slow), "command"])
 def test_no_number_of_a_record_can_be_changed(kind, way, tmp_path):
-    record = of_rules_1(f"{kind}_{way}", tmp_path)
+    record = record_of(f"{kind}_{way}", tmp_path)
     tables.verify_result(record)
     found = [f"{kind}_{way} {place}" for place in accepted(record)]
     assert [place for place in found if not any(re.fullmatch(free, place) for free in ASKED.values())] == []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("path", sorted(OLD.glob("*.json")), ids=lambda path: path.stem)
-def test_records_of_0_2_are_verified_by_their_rules(path):
-    """The same numbers, but for what their command had expected of the plan."""
-    record = json.loads(path.read_text())
-    assert "rules" not in record
-    free = [*ASKED.values(), r"\w+_command /(lines|gains|comparison)/.*", r"\w+_command /rows"]
-    found = [f"{path.stem} {place}" for place in accepted(record)]
-    assert [place for place in found if not any(re.fullmatch(one, place) for one in free)] == []
-
-
 @pytest.mark.parametrize("way", ["python", "people", "command"])
-@pytest.mark.parametrize("kind", ["statistics", "marginals", "ordered", "discovery", "choice"])
-def test_a_record_that_lost_its_rules_is_not_taken_for_one_of_0_2(kind, way, tmp_path):
-    record = {key: value for key, value in of_rules_1(f"{kind}_{way}", tmp_path).items() if key != "rules"}
+@pytest.mark.parametrize("kind", ["statistics", "marginals", "prefix_sums", "partition_selection", "largest_group"])
+def test_a_record_that_lost_its_rules_is_refused(kind, way, tmp_path):
+    record = {key: value for key, value in record_of(f"{kind}_{way}", tmp_path).items() if key != "rules"}
     with pytest.raises(inid.RecordError, match="names no rules"):
         tables.verify_result(record | {"digest": record_digest(record)})
 
 
 @pytest.mark.parametrize("name", ["statistics_python", "statistics_command"])
 @pytest.mark.parametrize(
-    ("key", "value"), [("rules", 2), ("rules", True), ("rules", None), ("lines", []), ("comparison", []), ("note", 1)]
+    ("key", "value"),
+    [
+        ("rules", 1),
+        ("rules", 2),
+        ("rules", 4),
+        ("rules", True),
+        ("rules", None),
+        ("lines", []),
+        ("comparison", []),
+        ("note", 1),
+    ],
 )
 def test_rules_that_are_unknown_and_keys_that_they_do_not_know_are_refused(name, key, value, tmp_path):
-    record = of_rules_1(name, tmp_path) | {key: value}
+    record = record_of(name, tmp_path) | {key: value}
     with pytest.raises(inid.RecordError, match="rules" if key == "rules" else key):
         tables.verify_result(record | {"digest": record_digest(record)})
 
 
 @pytest.mark.parametrize("factor", [0.5, 0.99, 1.01, 2])
 def test_the_delta_of_a_record_by_the_command_is_that_of_its_threshold(factor, tmp_path):
-    record = of_rules_1("discovery_command", tmp_path)
+    record = record_of("partition_selection_command", tmp_path)
     record = record | {"question": record["question"] | {"delta": record["question"]["delta"] * factor}}
     with pytest.raises(inid.RecordError, match="threshold"):
         tables.verify_result(record | {"digest": record_digest(record)})
 
 
 def test_a_found_key_needs_its_threshold_in_the_record(tmp_path):
-    for name in ("discovery_python", "discovery_command"):
-        record = {key: value for key, value in of_rules_1(name, tmp_path).items() if key != "threshold"}
+    for name in ("partition_selection_python", "partition_selection_command"):
+        record = {key: value for key, value in record_of(name, tmp_path).items() if key != "threshold"}
         with pytest.raises(inid.RecordError, match="threshold"):
             tables.verify_result(record | {"digest": record_digest(record)})

@@ -65,7 +65,7 @@ def test_of_several_files_types_decide_and_not_values(tmp_path):
 
     assert summed(pa.int64(), [10**12]) == summed(pa.float64(), [1e300]) == summed(pa.int64(), [3]) == [3]
     for words in (["3"], ["zz"]):
-        with pytest.raises(inid.ArgumentError, match="holds String"):
+        with pytest.raises(inid.ArgumentError, match="holds Int32 and String"):
             summed(pa.string(), words)
 
 

@@ -8,9 +8,11 @@ import pytest
 import torch
 from torch import nn
 
-from inid.dpsgd.trial import runs as trial_runs
 from inid.errors import GuaranteeError
+from internals import module_with
 from training import private, sums, train_once
+
+made_up = module_with("inid.dpsgd.independence", "MadeUp")
 
 X = torch.randn(8, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 OUTSIDE = [0.0]
@@ -147,7 +149,7 @@ def test_state_outside_the_model_is_seen_in_what_the_next_forward_returns():
         return x * (1 + late)
 
     OUTSIDE[0] = 100.0  # above all rows but the large ones
-    with pytest.raises(GuaranteeError, match="what the next forward returns"):
+    with pytest.raises(GuaranteeError, match="example"):
         sums(Keeping(outside), X)
 
 
@@ -161,7 +163,7 @@ def test_a_maximum_above_made_up_examples_is_seen_on_larger_ones(monkeypatch):
     model.most = 1000.0
     with pytest.raises(GuaranteeError, match="attribute 'most'"):
         sums(model, X)
-    monkeypatch.setattr(trial_runs, "_LARGE", 1.0)  # the check without them is blind
+    monkeypatch.setattr(made_up, "_REAL", ("times 2^-10", "negative values"))  # the check without them is blind
     sums(model, X)
 
 

@@ -11,10 +11,12 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorD
 
 import inid
 from inid import dpsgd
-from inid.dpsgd.rows import wrapped_forward
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_no_noise
+from internals import module_with
 from training import private, squares, sums, train_once
+
+wrapped_forward = module_with("inid.dpsgd.grad_sample", "WrappedForward")
 
 X = torch.randn(8, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 

@@ -7,11 +7,12 @@ import torch
 from torch import nn
 
 from inid import dpsgd
-from inid.dpsgd.rows import clipped_sums
-from inid.dpsgd.rows.clipped_sums import MARGIN, Rule, Sums
-from inid.dpsgd.rows.gradient_rows import Outer
+from inid.dpsgd.grad_sample import MARGIN, OuterGrads, Rule, Sums
 from inid.testing import unsafe_no_noise
+from internals import module_with
 from training import private, squares
+
+clipped_sums = module_with("inid.dpsgd.grad_sample", "Rule")
 
 MADE, MET, COUNT = 5, 7, 40
 
@@ -23,11 +24,11 @@ def rows(kind, *, seed=0, spread=12.0):
     gradients = torch.randn(COUNT, MADE, generator=draw, dtype=torch.float64) * sizes[0]
     inputs = torch.randn(COUNT, MET, generator=draw, dtype=torch.float64) * sizes[1]
     inputs[3] = 0.0
-    return Outer(gradients.to(kind), inputs.to(kind))
+    return OuterGrads(gradients.to(kind), inputs.to(kind))
 
 
 def one_of(own, at):
-    return Outer(own.gradients[at : at + 1], own.inputs[at : at + 1])
+    return OuterGrads(own.gradients[at : at + 1], own.inputs[at : at + 1])
 
 
 def rule(norm=2, most=COUNT, limit=0.7, **options):
@@ -56,7 +57,7 @@ def test_the_sum_is_that_of_the_rows_alone_in_rational_numbers_whatever_the_orde
     exact = [sum(map(Fraction, entry)) for entry in zip(*alone, strict=True)]
     assert [Fraction(v) for v in added(own, how).tolist()] == exact
     back = torch.arange(COUNT - 1, -1, -1)
-    assert torch.equal(added(Outer(own.gradients[back], own.inputs[back]), how), added(own, how))
+    assert torch.equal(added(OuterGrads(own.gradients[back], own.inputs[back]), how), added(own, how))
     # The twin that does not cut: the sum is rounded, so that it is not that of the rows.
     monkeypatch.setattr(torch.Tensor, "trunc_", lambda self: self)
     twins = [added(one_of(own, at), how).tolist() for at in range(COUNT)]
@@ -67,13 +68,13 @@ def test_the_sum_is_that_of_the_rows_alone_in_rational_numbers_whatever_the_orde
 def test_as_many_examples_as_stated_are_counted_exactly_at_the_worst():
     """All at their threshold and alike, along one entry: the sum is all of 2^53 steps, less what margins take."""
     many = 2**12
-    one = Outer(torch.ones(1, 1), torch.ones(1, 1))
+    one = OuterGrads(torch.ones(1, 1), torch.ones(1, 1))
     how = rule(most=many, limit=1.0)
     sums = Sums([[1]], torch.float64, torch.device("cpu"))
     sums.add_group(0, [one], 1.0, how)
     alone = float(sums.flat)
     sums.clear()
-    sums.add_group(0, [Outer(torch.ones(many, 1), torch.ones(many, 1))], 1.0, how)
+    sums.add_group(0, [OuterGrads(torch.ones(many, 1), torch.ones(many, 1))], 1.0, how)
     assert Fraction(float(sums.flat)) == many * Fraction(alone)
     assert 0.9999 < alone <= 1.0
 
@@ -90,7 +91,7 @@ def test_little_is_lost(kind):
 @pytest.mark.parametrize("most", [0, 2**45])
 def test_rows_are_cut_one_by_one_where_there_is_no_room(most, monkeypatch):
     own = rows(torch.float32)
-    monkeypatch.setattr(Outer, "whole_sum", None)
+    monkeypatch.setattr(OuterGrads, "whole_sum", None)
     quanta = added(own, rule(most=most)) * 2.0**16
     assert torch.equal(quanta, quanta.round())
 
@@ -100,24 +101,24 @@ def test_rows_are_cut_one_by_one_where_there_is_no_room(most, monkeypatch):
 @pytest.mark.parametrize("most", [COUNT, 0])
 def test_numbers_that_are_too_large_add_nothing(most, far, monkeypatch):
     own, how = rows(torch.float64), rule(most=most)
-    huge = Outer(own.gradients.clone(), own.inputs.clone())
+    huge = OuterGrads(own.gradients.clone(), own.inputs.clone())
     huge.gradients[5], huge.inputs[9], huge.gradients[11, 0], huge.inputs[12, 2] = far, far, torch.inf, torch.nan
     huge.gradients[6], huge.inputs[6] = far, far
     left = [at for at in range(COUNT) if at not in {5, 6, 9}]
     found = added(huge, how)
     assert bool(found.isfinite().all())
-    kept = added(Outer(huge.gradients[left], huge.inputs[left]), how)
+    kept = added(OuterGrads(huge.gradients[left], huge.inputs[left]), how)
     assert torch.equal(found, kept)
     # The twin that multiplies what it leaves out by 0: one example wipes out what all others add.
-    monkeypatch.setattr(Outer, "of_those", lambda self, _: self)
+    monkeypatch.setattr(OuterGrads, "of_those", lambda self, _: self)
     assert bool(added(huge, how).isnan().any()) == (most == 0 or far > 1e300)
 
 
 @pytest.mark.parametrize("correlated", [False, True])
 def test_training_takes_whole_sums_unless_noise_is_correlated(correlated, monkeypatch):
     seen = []
-    whole = Outer.whole_sum
-    monkeypatch.setattr(Outer, "whole_sum", lambda self, *args: (seen.append(args[-1]), whole(self, *args))[1])
+    whole = OuterGrads.whole_sum
+    monkeypatch.setattr(OuterGrads, "whole_sum", lambda self, *args: (seen.append(args[-1]), whole(self, *args))[1])
     model, x = nn.Linear(6, 3), torch.randn(24, 6)
     options = {"correlation": dpsgd.Banded(2), "steps": 4} if correlated else {}
     with unsafe_no_noise():

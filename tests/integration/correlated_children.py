@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from correlated_runs import fed
 from inid import ApproxDP, InidError, Ledger, dpsgd
-from inid.dpsgd.noise.correlated_run import CorrelatedRun
+from inid.dpsgd.noise import CorrelatedRun
 from inid.testing import unsafe_no_noise
 
 SIZE, BATCH, BANDS, STEPS, WIDTH = 24, 4, 3, 9, 8  # two processes of two examples each: groups of eight, drawn whole

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from attack.test_fused_rounding import CASES, THRESHOLD
-from inid.dpsgd.kernels import fused_kernels
-from inid.dpsgd.kernels.fused_norms import direct_bound, gram_bound
-from inid.dpsgd.rows import fused_positions
-from inid.dpsgd.rows.clipped_sums import Rule, Sums
-from inid.dpsgd.rows.fused_positions import Positions
-from inid.dpsgd.rows.gradient_rows import Dense, Outer
+from attack.test_ghost_rounding import CASES, THRESHOLD
+from inid.dpsgd.grad_sample import DenseGrads, OuterGrads, PositionGrads, Rule, Sums
+from inid.dpsgd.kernels import direct_bound, gram_bound
+from internals import module_with
 from needs import needs
+
+fused_kernels = module_with("inid.dpsgd.kernels", "gram")
+fused_positions = module_with("inid.dpsgd.grad_sample", "Measured")
 
 MARGIN = 2.0**-18
 
@@ -42,8 +42,8 @@ def test_one_example_at_a_time_stays_within_its_threshold(case, kind, way, monke
     sizes = [[g.shape[2] * a.shape[2], g.shape[2]]]
     for at in range(0, len(g), max(1, len(g) // 12)):
         own = slice(at, at + 1)
-        bias = Dense(g[own].sum(1, dtype=torch.float32))
-        found = added([[Positions(g[own], a[own]), bias]], sizes, "cuda")
+        bias = DenseGrads(g[own].sum(1, dtype=torch.float32))
+        found = added([[PositionGrads(g[own], a[own]), bias]], sizes, "cuda")
         assert bool(found.isfinite().all())
         assert float(torch.linalg.vector_norm(found)) <= THRESHOLD
 
@@ -78,7 +78,11 @@ def test_groups_of_all_forms_are_those_of_a_cpu(examples):
 
     def groups(device):
         b, s, o, m = (each.to(device) for each in (bias, single, gradient, met))
-        return [[Positions(g.to(device), a.to(device)), Dense(b)], [Dense(s)], [Outer(o, m), Dense(s)]]
+        return [
+            [PositionGrads(g.to(device), a.to(device)), DenseGrads(b)],
+            [DenseGrads(s)],
+            [OuterGrads(o, m), DenseGrads(s)],
+        ]
 
     wanted, found = (added(groups(device), sizes, device, examples).cpu() for device in ("cpu", "cuda"))
     assert torch.allclose(found, wanted, rtol=1e-5, atol=1e-6)

@@ -9,7 +9,9 @@ import pytest
 
 import inid
 from command_line import HIDDEN, QUESTION, folder, run, script
-from inid.cli.commands import release as release_command
+from internals import module_with
+
+release_command = module_with("inid.cli.commands", "release")
 
 __all__ = ["folder"]
 
@@ -79,7 +81,7 @@ def test_a_missing_extra_is_one_friendly_line(tmp_path):
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr.count("\n") == 1
-    assert "pip install 'inid[cli]'" in result.stderr
+    assert "pip install '.[cli]' in inid's checkout" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -165,7 +167,7 @@ def test_the_demo_leaves_a_report_and_can_be_run_again_from_its_file(folder):
     result = run("demo --json")
     document = json.loads(result.stdout)
     assert document["command"] == "demo"
-    assert len(document["results"]["means"]["rows"]) == 30
+    assert len(document["results"]["means"]["answers"]) == 30
     assert len(document["results"]["tables"]["tables"]) == 4
     assert document["ledger"]["charges"] == 1
     assert run("verify out/record.json").exit_code == 0

@@ -12,8 +12,7 @@ import inid.testing
 from command_line import run
 from database_tables import connection, execute, stored, table
 from inid import tables
-from inid.jobs.export import job_as_python
-from inid.jobs.job import Job
+from inid.jobs import Job, job_as_python
 from postgres_server import postgres_server
 
 ROWS = pa.table({"age": [float(k % 90) for k in range(300)], "sex": ["FM"[k % 2] for k in range(300)]})

@@ -10,7 +10,7 @@ import pytest
 from command_line import run
 from inid.jobs import Job
 from inid.report import PlanSummary
-from inid.tables.record import record_digest
+from inid.tables import record_digest
 
 PROMISE = ("--epsilon", "1", "--delta", "1e-6")
 
@@ -172,5 +172,5 @@ def test_what_does_not_fit_is_refused_before_the_ledger_is_made(people, tmp_path
 def test_a_column_without_public_keys_is_refused_in_the_command_s_words(people, asked):
     refused = command("plan", people, "--bounds", "age=0:10", *asked, *PROMISE)
     assert refused.exit_code == 2
-    assert "'sex' groups" in refused.stderr
+    assert "'sex' is a grouping column" in refused.stderr
     assert "--domains" in refused.stderr

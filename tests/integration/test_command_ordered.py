@@ -53,7 +53,7 @@ def test_quantiles_in_groups_are_released_and_proved(people, tmp_path):
     assert "Quantiles of age by sex" in (tmp_path / "page.html").read_text()
     assert command("verify", "record.json").exit_code == 0
     forged = json.loads((tmp_path / "record.json").read_text())
-    forged["rows"][0]["estimate"] += 1
+    forged["answers"][0]["estimate"] += 1
     (tmp_path / "record.json").write_text(json.dumps(forged))
     assert command("verify", "record.json").exit_code != 0
     assert command("release", people, *asked, "--ledger", "book.db").exit_code == 3

@@ -9,9 +9,11 @@ import pytest
 import inid
 from command_line import COLUMNS, HIDDEN, QUESTION, folder, run, sqlite_charges
 from inid import tables
-from inid.cli.commands import release as release_command
-from inid.tables.engines.base import Engine
+from inid.tables.engines import Engine
+from internals import module_with
 from needs import needs
+
+release_command = module_with("inid.cli.commands", "release")
 
 __all__ = ["folder"]
 
@@ -37,7 +39,7 @@ def test_the_main_job_in_one_line_writes_result_report_and_ledger(folder):
     second = run(line)
     assert second.exit_code == 3
     assert "no room for this charge: it costs epsilon 1 " in second.stderr
-    assert "epsilon = 1.0, delta = 1e-06 after 1 charge. Nothing fits any more." in second.stderr
+    assert "epsilon = 1.0, delta = 1e-06 is left after 1 charge. Nothing fits any more." in second.stderr
     assert second.stdout == ""
     assert (folder / "result.csv").read_bytes() == before
     assert sqlite_charges("budget.db") == 1
@@ -79,7 +81,7 @@ def test_json_is_pure_and_complete(folder):
     assert document["private"] is True
     assert document["ledger"] is None
     assert {row["statistic"] for row in document["results"]} == {"count", "mean", "histogram"}
-    numbers = ["estimate", "lower", "upper", "std", "scale"]
+    numbers = ["estimate", "lower", "upper", "std"]
     assert list(document["results"][0]) == ["statistic", "column", "groups", *numbers, "keys"]
     for command in ("plan", "compare"):
         told = json.loads(run(f"{command} {QUESTION} --mu 0.3 --json").stdout)
@@ -237,14 +239,16 @@ def test_a_count_at_the_limit_on_rows_is_noted(folder):
 
 def test_a_spent_ledger_says_so(folder):
     line = f"release {QUESTION} --epsilon 1"
-    assert "All is spent" not in run("ledger create new.db --epsilon 1").stdout + run("ledger show new.db").stdout
+    assert (
+        "Everything is spent" not in run("ledger create new.db --epsilon 1").stdout + run("ledger show new.db").stdout
+    )
     assert run(f"{line} --ledger new.db").exit_code == 0
-    assert "All is spent: nothing is left." in run("ledger show new.db").stdout
+    assert "Everything is spent: no further release fits." in run("ledger show new.db").stdout
     assert run(f"{line} --delta 1e-6 --mechanism gaussian --ledger whole.db").exit_code == 0
-    assert "All is spent: charge 1 took the whole promise" in run("ledger show whole.db").stdout
+    assert "Everything is spent: charge 1 took the whole promise" in run("ledger show whole.db").stdout
     refused = run(f"{line} --delta 1e-6 --mechanism gaussian --ledger whole.db")
     assert (refused.exit_code, sqlite_charges("whole.db")) == (3, 1)
-    assert "--name" in refused.stderr
+    assert "takes no more charges" in refused.stderr
     assert "name=" not in refused.stderr
 
 

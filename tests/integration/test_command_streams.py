@@ -9,7 +9,7 @@ import pytest
 
 import inid
 from command_line import HIDDEN, folder, run
-from inid.cli.console import Console
+from inid.cli import Console
 
 __all__ = ["folder"]
 
@@ -80,7 +80,7 @@ def test_a_lost_row_is_refused_and_named(opened):
         ledger.lease_steps(1, 1)
     result = run("stream release s.db 2027-01 people.csv --ledger budget.db")
     assert result.exit_code == 3
-    assert "The row is spent" in result.stderr
+    assert "The release is spent" in result.stderr
     assert run("stream release s.db 2027-02 people.csv --ledger budget.db").exit_code == 0
     assert "Lost: 2027-01." in run("stream show s.db --ledger budget.db").stdout
 

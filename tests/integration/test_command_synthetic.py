@@ -11,6 +11,7 @@ import inid
 from command_line import run
 from inid import tables
 from inid.jobs import Job, plan_job
+from internals import module_with
 from rough_rows import rough_fit
 
 PROMISE = ("--epsilon", "1", "--delta", "1e-9")
@@ -85,7 +86,7 @@ def test_rows_are_counted_and_not_their_lines(people):
 def test_a_plan_of_steps_holds_all_of_them_and_is_refused_where_one_was_changed(people):
     document = json.loads(command("plan", *ASKED, "--json").stdout)
     assert document["promise"]["epsilon"] == 1
-    assert [step["inid"] for step in document["steps"]] == [1, 1]
+    assert [step["inid"] for step in document["steps"]] == [3, 3]
     assert not document["comparison"]
     assert command("compare", *ASKED).exit_code == 2
     command("plan", *ASKED, "--out", "plan.json")
@@ -100,7 +101,7 @@ def test_an_interrupt_while_rows_are_made_loses_them_alone(people, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("inid.jobs.released_job.frame_as_csv", stop)
+        patch.setattr(module_with("inid.jobs", "ReleasedJob"), "frame_as_csv", stop)
         stopped = command("release", *ASKED, "--ledger", "book.db", "--record", "r.json", "--rows-out", "made.csv")
     assert stopped.exit_code == 130, stopped.output
     assert not (people / "made.csv").exists()
@@ -108,7 +109,7 @@ def test_an_interrupt_while_rows_are_made_loses_them_alone(people, monkeypatch):
 
 
 def test_uneven_rows_are_noted(people, monkeypatch):
-    monkeypatch.setattr("inid.tables.questions.synthetic.row_maker._FEW", 2.0)
+    monkeypatch.setattr(module_with("inid.tables.questions.synthetic", "UnevenRowsWarning"), "_FEW", 2.0)
     command("release", *ASKED, "--record", "r.json", "--quiet")
     noted = command("rows", "r.json", "--rows-out", "made.csv")
     assert "of their number" in noted.output

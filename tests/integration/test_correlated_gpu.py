@@ -9,11 +9,12 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from correlated_runs import ONE
 from inid import dpsgd
-from inid.dpsgd.kernels import row_kernels
-from inid.dpsgd.noise import correlated_noise
-from inid.dpsgd.noise.correlated_noise import CorrelatedNoise
-from inid.dpsgd.noise.step_noise import Recipe
+from inid.dpsgd.noise import CorrelatedNoise, Recipe
+from internals import module_with
 from needs import needs
+
+row_kernels = module_with("inid.dpsgd.kernels", "convolution_grad_samples")
+correlated_noise = module_with("inid.dpsgd.noise", "RunNoise")
 
 BANDS, STEPS, SIZE = 6, 20, 100_003
 
@@ -68,7 +69,7 @@ def test_a_run_on_a_gpu_takes_all_its_turns(recorded):
             training.module(x).square().mean().backward()
         training.optimizer.step()
         released.append(torch.cat([p.grad.flatten() for p in model.parameters()]))
-    assert training.optimizer._correlated.turns.next == 60
+    assert training.optimizer._correlated.schedule.next == 60
     assert training.accountant.steps == 10
     assert len({float(each[0]) for each in released}) == 60
     assert all(bool(each.isfinite().all()) for each in released)

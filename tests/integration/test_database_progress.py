@@ -11,8 +11,8 @@ import pytest
 
 from database_tables import DATABASES, connection, execute, stored
 from inid import tables
-from inid.cli.console import Console
-from inid.tables.engines.watching import watched
+from inid.cli import Console
+from inid.tables.engines import watched
 
 NAMES = [f"c{at}" for at in range(24)]  # 276 pairs: more than the 256 tables of one statement
 EMPTY = pa.table({name: pa.array([], pa.bool_()) for name in NAMES})

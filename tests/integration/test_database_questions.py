@@ -12,7 +12,7 @@ import inid
 import inid.testing
 from database_tables import DATABASES, connection, execute, stored
 from inid import tables
-from inid.tables.engines.sql.statements import AggregationSql
+from inid.tables.engines.sql import AggregationSql
 from needs import needs
 
 BOUNDS = {"age": (17, 90), "education_num": (1, 16), "capital_gain": (0, 100_000), "hours_per_week": (1, 99)}

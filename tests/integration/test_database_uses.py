@@ -17,7 +17,7 @@ import inid.testing
 from database_tables import DATABASES, connection, execute, stored, table
 from inid import learn, tables
 from inid.tables.engines import Engine
-from inid.tables.engines.sql.engine import DatabaseTable
+from inid.tables.engines.sql import DatabaseTable
 
 ROWS = pa.table({"g": [k % 2 for k in range(300)], "x": [float(k % 50) for k in range(300)], "y": [1.0] * 300})
 BOUNDS = {"x": (0, 50), "y": (0, 2)}
@@ -33,7 +33,7 @@ def streamed(data, folder):
         stream = tables.Stream.open(
             folder / "stream.db", tables.Table(data, bounds=BOUNDS), ledger=inid.Ledger(total=budget), **facts
         )
-        return [[row.estimate for row in stream.release(period, data).period.rows] for period in ("a", "b")]
+        return [[row.estimate for row in stream.release(period, data).period.answers] for period in ("a", "b")]
 
 
 @pytest.mark.parametrize("database", DATABASES)

@@ -6,10 +6,12 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd.kernels import row_kernels
-from inid.dpsgd.rows.convolution_rows import convolution_rows
+from inid.dpsgd.grad_sample import convolution_grad_samples
+from internals import module_with
 from needs import needs
 from training import Picked, groups_of, slow_sums, sums
+
+row_kernels = module_with("inid.dpsgd.kernels", "convolution_grad_samples")
 
 # examples, channels, outputs, side of the padded input, kernel, stride, dilation, groups
 CONVOLUTIONS = [
@@ -39,8 +41,8 @@ def planes_of(case, dtype):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_rows_of_convolutions(case, dtype):
     padded, planes, how = planes_of(case, dtype)
-    made, squares = row_kernels.convolution_rows(padded, planes, *how)
-    slow = convolution_rows(padded.double().cpu(), planes.double().cpu(), *how).dense()
+    made, squares = row_kernels.convolution_grad_samples(padded, planes, *how)
+    slow = convolution_grad_samples(padded.double().cpu(), planes.double().cpu(), *how).dense()
     assert (made.double().cpu() - slow).abs().max() <= 1e-5 * slow.abs().max()
     assert torch.allclose(squares, made.double().square().sum(1), rtol=1e-14, atol=0)
 
@@ -48,10 +50,10 @@ def test_rows_of_convolutions(case, dtype):
 @pytest.mark.parametrize("case", CONVOLUTIONS)
 def test_what_is_not_finite_is_left_out_of_rows_and_norms(case):
     padded, planes, how = planes_of(case, torch.float32)
-    whole, _ = row_kernels.convolution_rows(padded, planes, *how)
+    whole, _ = row_kernels.convolution_grad_samples(padded, planes, *how)
     padded[0, 0, 1, 1] = torch.inf
     planes[1, 0, 0, 0] = torch.nan
-    made, squares = row_kernels.convolution_rows(padded, planes, *how)
+    made, squares = row_kernels.convolution_grad_samples(padded, planes, *how)
     assert made.isfinite().all()
     assert (made[:2] == 0).any(1).all()
     assert torch.equal(made[2:], whole[2:])
@@ -68,7 +70,7 @@ def test_sums_of_rows(count, size, dtype):
     slow = (wide * factors.double()[:, None]).sum(0)
     assert (row_kernels.weighted_sum(rows, factors) - slow).abs().max() <= 1e-5 * slow.abs().max()
     slow = (3 * wide).clamp(-0.5, 0.5).sum(0)
-    assert (row_kernels.held_sum(rows, 3.0, 0.5) - slow).abs().max() <= 1e-5 * slow.abs().max()
+    assert (row_kernels.elementwise_clipped_sum(rows, 3.0, 0.5) - slow).abs().max() <= 1e-5 * slow.abs().max()
 
 
 @pytest.mark.parametrize("precision", ["highest", "high", "medium"])
@@ -87,7 +89,9 @@ def test_rows_of_group_norm(shape, groups):
     draw = torch.Generator("cuda").manual_seed(2)
     inputs = 3 * torch.randn(shape, device="cuda", generator=draw) + 5
     gradients = torch.randn(shape, device="cuda", generator=draw)
-    weight, bias = (rows.double().cpu() for rows in row_kernels.group_norm_rows(inputs, gradients, groups, 1e-5))
+    weight, bias = (
+        rows.double().cpu() for rows in row_kernels.group_norm_grad_samples(inputs, gradients, groups, 1e-5)
+    )
     back = gradients.double().cpu()
     slow = (back * nn.functional.group_norm(inputs.double().cpu(), groups, eps=1e-5)).sum(2)
     assert (weight - slow).abs().max() <= 1e-5 * slow.abs().max()

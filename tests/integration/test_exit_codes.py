@@ -9,10 +9,12 @@ import pytest
 
 import inid
 from command_line import HIDDEN, folder, run  # noqa: F401 - a fixture
-from inid.cli.commands import release as release_command
-from inid.jobs.released_job import ReleasedJob
+from inid.jobs import ReleasedJob
 from inid.noise import RandomSource
 from inid.tables import EngineError
+from internals import module_with
+
+release_command = module_with("inid.cli.commands", "release")
 
 PEOPLE = "people.csv --bounds age=0:100,income=0:500000 --domains sex=F,M --domains age=0:100"
 QUESTIONS = {
@@ -226,7 +228,7 @@ def test_an_answer_that_is_not_where_it_was_wanted_is_charged(books, ledger, bro
 
 @pytest.mark.parametrize("command", ["plan", "compare"])
 def test_other_commands_are_interrupted_with_130_too(folder, command, monkeypatch):  # noqa: F811
-    from inid.cli.commands import plan as plan_command
+    plan_command = module_with("inid.cli.commands", "plan")
 
     monkeypatch.setattr(plan_command, "plan_job", failing(KeyboardInterrupt()))
     result = run(f"{command} people.csv --count --epsilon 1")

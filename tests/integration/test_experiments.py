@@ -21,7 +21,7 @@ from experiments.table2 import staircase_noise
 
 import inid
 from inid import testing
-from inid.testing.staircase import staircase_error
+from inid.testing import staircase_error
 from needs import needs
 
 PROJECT = Path(__file__).resolve().parents[2]

@@ -73,4 +73,4 @@ def test_a_missing_extra_is_named(missing, line, extra):
         f"import sys; sys.modules['{missing}'] = None; import inid\n"
         f"try:\n    {line}\nexcept inid.MissingExtraError as error:\n    print(error)"
     )
-    assert f"inid[{extra}]" in printed(code)
+    assert f"[{extra}]" in printed(code)

@@ -47,7 +47,7 @@ inid.cli.main()
 """
 MOMENTS = {
     "loading": ("inid.cli.find_spec = lambda name: interrupt()", False),
-    "reading flags": ("import inid.cli.app as app; at(app.typer.core.TyperGroup, 'parse_args')", False),
+    "reading flags": ("import inid.cli.application as app; at(app.typer.core.TyperGroup, 'parse_args')", False),
     "planning": ("import inid.cli.commands.release as r; at(r, 'plan_job')", False),
     "before the charge": ("import inid; at(inid.Ledger, 'charge')", False),
     "after the charge": ("import inid; at(inid.Ledger, 'charge', before=False)", True),
@@ -57,9 +57,10 @@ MOMENTS = {
     "the last lines": ("import inid.cli.commands.release as r; at(r, 'print_gain')", True),
 }
 ENDS = {
-    "after the command": "import inid.cli.app as app; at(app, '_settle_output')",
+    "after the command": "import inid.cli.application as app; at(app, '_settle_output')",
     "at exit": "atexit.register(interrupt)",
-    "twice": "import inid.cli.app as app; at(app, '_settle_output'); atexit.register(lambda: os.kill(os.getpid(), 2))",
+    "twice": "import inid.cli.application as app; at(app, '_settle_output'); "
+    "atexit.register(lambda: os.kill(os.getpid(), 2))",
 }
 
 
@@ -100,8 +101,8 @@ def test_a_process_that_is_told_to_end_says_the_same(folder, moment):  # noqa: F
 def test_a_second_interrupt_changes_nothing(folder, moment):  # noqa: F811
     """It comes just before the first is answered, when it used to be taken for one before anything was done."""
     patch, charged = MOMENTS[moment]
-    again = "from inid.cli.interrupts import Process; said = Process.said"
-    again += "\nProcess.said = lambda self: (os.kill(os.getpid(), signal.SIGINT), said(self))[1]"
+    again = "from inid.cli.interrupts import Process; said = Process.finish"
+    again += "\nProcess.finish = lambda self: (os.kill(os.getpid(), signal.SIGINT), said(self))[1]"
     check(started(f"{patch}\n{again}"), 130, charged)
 
 
@@ -114,9 +115,9 @@ def test_an_interrupt_after_the_answer_changes_nothing(folder, end, sent):  # no
 
 
 def test_a_failure_keeps_its_code_when_it_is_interrupted_while_it_is_said(folder):  # noqa: F811
-    ended = started("import inid.cli.app as app; sys.argv.append('--no-such'); at(app, '_settle_output')")
+    ended = started("import inid.cli.application as app; sys.argv.append('--no-such'); at(app, '_settle_output')")
     assert (ended.returncode, charges()) == (2, 0), ended.stderr
-    failing = "import inid.cli.app as app, inid.cli.commands.release as r; at(app, '_say')\n"
+    failing = "import inid.cli.application as app, inid.cli.commands.release as r; at(app, '_say')\n"
     failing += "def broken(*_, **__): raise OSError(28, 'No space left on device')\nr.print_estimates = broken"
     ended = started(failing)
     assert (ended.returncode, charges()) == (6, 1), ended.stderr

@@ -2,10 +2,7 @@
 
 import numpy as np
 
-from inid.learn.public_units import Units
-from inid.learn.second_moments import exact_moments
-from inid.learn.table_moments import table_moments
-from inid.learn.table_rows import TableRows
+from inid.learn import TableRows, Units, exact_moments, table_moments
 from inid.tables import Table
 from spark_session import spark_session
 

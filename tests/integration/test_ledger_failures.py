@@ -10,8 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 import inid
-from inid.accounting import Ledger, verify_record
-from inid.accounting.databases import GRANTS
+from inid.accounting import GRANTS, Ledger, verify_record
 from integration.ledger_children import small_plan
 from postgres_server import new_server
 
@@ -187,13 +186,13 @@ def test_a_file_that_is_no_database(path: Path) -> None:
 def test_tables_of_an_unknown_version(path: Path) -> None:
     with Ledger.open(path, total=TOTAL) as ledger:
         change(path, "UPDATE inid_schema SET version = 99")
-        with pytest.raises(inid.RecordError, match="schema version 99"):
+        with pytest.raises(inid.RecordError, match="format 99"):
             ledger.spent()  # another library may have changed the file while it was open
     for total in (None, TOTAL):
-        with pytest.raises(inid.RecordError, match="schema version 99"):
+        with pytest.raises(inid.RecordError, match="format 99"):
             Ledger.open(path, total=total)
     change(path, "DELETE FROM inid_schema")
-    with pytest.raises(inid.RecordError, match="schema version none"):
+    with pytest.raises(inid.RecordError, match="format none"):
         Ledger.open(path)
 
 
@@ -334,7 +333,7 @@ def test_other_spellings_of_the_scheme_open_the_same_ledger(server: Any, name: s
 
 
 def test_a_role_without_rights_gets_the_grants_that_cure_it(server: Any, name: str) -> None:
-    """What the message and docs/explanations/ledger-storage.md say, run as it stands, is enough."""
+    """What the message and docs/explanations/ledger.md say, run as it stands, is enough."""
     Ledger.open(server.url, total=TOTAL, name=name).close()
     owner = sa.create_engine(server.url, poolclass=sa.pool.NullPool)
     with owner.begin() as connection:
@@ -345,7 +344,7 @@ def test_a_role_without_rights_gets_the_grants_that_cure_it(server: Any, name: s
         Ledger.open(address, name=name)
     assert "backup" not in str(caught.value)
     assert GRANTS in str(caught.value)
-    documents = Path(__file__).parents[2] / "docs" / "explanations" / "ledger-storage.md"
+    documents = Path(__file__).parents[2] / "docs" / "explanations" / "ledger.md"
     statements = [line for line in documents.read_text().splitlines() if line.startswith("GRANT")]
     assert " ".join(statements).replace("analyst", "role") == GRANTS
     with owner.begin() as connection:

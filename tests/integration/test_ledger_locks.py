@@ -16,10 +16,13 @@ from pathlib import Path
 import pytest
 
 import inid
-from inid.accounting import Ledger, file_locks
+from inid.accounting import Ledger
 from integration import ledger_children
 from integration.ledger_children import small_plan
+from internals import module_with
 from needs import needs
+
+file_locks = module_with("inid.accounting", "LockError")
 
 TOTAL = inid.PureDP(epsilon=1000.0)
 FORKED = multiprocessing.get_context("forkserver")
@@ -279,7 +282,7 @@ def test_a_file_that_is_replaced_during_a_charge_takes_none(tmp_path: Path, monk
 
 
 def file_engine(connect: Callable[..., sqlite3.Connection]) -> object:
-    from inid.accounting.sqlite import _engine
+    _engine = module_with("inid.accounting", "SqliteStore")._engine
 
     return _engine(connect)
 
@@ -326,64 +329,31 @@ os._exit(9)
     assert not path.with_name("budget.db-journal").exists()
 
 
-def old_file(path: Path) -> None:
-    """A ledger as version 0.1.0 and 0.2 wrote them."""
+@pytest.mark.parametrize("number", [1, 2, 4])
+def test_a_file_of_another_format_is_refused_and_stays_as_it_is(tmp_path: Path, number: int) -> None:
+    """No other number is read, and the refusal does not propose to begin anew."""
+    path = tmp_path / "budget.db"
+    with Ledger.open(path, total=TOTAL) as ledger:
+        ledger.charge(small_plan())
     with sqlite3.connect(path) as connection:
-        connection.executescript((Path(__file__).parents[1] / "records" / "ledger_0_1_0.sql").read_text())
+        connection.execute("UPDATE inid_schema SET version = ?", [number])
     connection.close()
-
-
-def version(path: Path) -> int:
-    connection = sqlite3.connect(path)
-    (found,) = connection.execute("SELECT version FROM inid_schema").fetchone()
-    connection.close()
-    return int(found)
-
-
-def test_a_file_of_0_2_opens_as_it_is_and_is_upgraded_by_its_first_charge(tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    old_file(path)
     before = path.read_bytes()
-    plan = inid.plan(inid.Sensitivity.box([1.0]), inid.GaussianDP(0.01), mechanism="gaussian")
-    with Ledger.open(path) as ledger:
-        count = len(ledger.history())
-        assert str(ledger)
-        assert path.read_bytes() == before  # looking changes nothing
-        assert ledger.charge(plan).id == count + 1
-        assert version(path) == 2
-    with Ledger.open(path) as ledger:
-        assert ledger.charge(plan).id == count + 2
+    for look in (lambda: Ledger.open(path), lambda: Ledger.open(path, total=TOTAL), lambda: Ledger.names(path)):
+        with pytest.raises(
+            inid.RecordError, match=f"has format {number}, and this version of inid reads format 3"
+        ) as caught:
+            look()
+        assert str(caught.value).endswith("reads format 3 alone: use the version that wrote it.")
+    assert path.read_bytes() == before
 
 
-def test_a_process_of_0_2_cannot_charge_beside_the_new_lock(tmp_path: Path) -> None:
-    """One that has the file open already runs these statements, in one transaction, without a look at the version."""
-    path = tmp_path / "old.db"
-    old_file(path)
-    old = sqlite3.connect(path, isolation_level=None)
-    insert = (
-        "INSERT INTO inid_charges (ledger, number, time, label, plan, certificate, cost, digest) "
-        "VALUES ('default', ?, 't', '', '{}', '{}', '{}', 'd')"
-    )
-    old.execute("BEGIN IMMEDIATE")
-    old.execute(insert, [99])
-    old.execute("ROLLBACK")  # before the upgrade nothing is in its way
-    plan = inid.plan(inid.Sensitivity.box([1.0]), inid.GaussianDP(0.01), mechanism="gaussian")
-    with Ledger.open(path) as ledger:
-        ledger.charge(plan)
-        old.execute("BEGIN IMMEDIATE")
-        with pytest.raises(sqlite3.IntegrityError, match="newer version of inid"):
-            old.execute(insert, [99])
-        old.execute("ROLLBACK")
-        ledger.charge(plan)
-    old.close()
-
-
-def test_the_file_s_version_is_looked_at_before_every_charge(tmp_path: Path) -> None:
+def test_the_file_s_format_is_checked_before_every_charge(tmp_path: Path) -> None:
     """A later version that upgrades the file keeps this one out, too, while it has the file open."""
     path = tmp_path / "budget.db"
     with Ledger.open(path, total=TOTAL) as ledger:
         with sqlite3.connect(path) as connection:
-            connection.execute("UPDATE inid_schema SET version = 3")
+            connection.execute("UPDATE inid_schema SET version = 4")
         connection.close()
-        with pytest.raises(inid.RecordError, match="schema version 3"):
+        with pytest.raises(inid.RecordError, match="format 4"):
             ledger.charge(small_plan())

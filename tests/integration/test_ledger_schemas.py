@@ -9,15 +9,14 @@ import pytest
 import sqlalchemy as sa
 
 import inid
-from inid.accounting import Ledger
-from inid.accounting.addresses import place, read_address
-from inid.jobs.ledgers import open_existing, preview
+from inid.accounting import Ledger, place, read_address
+from inid.jobs import open_existing, preview
 from integration import ledger_children
 from integration.ledger_children import small_plan
 
 TOTAL = inid.PureDP(epsilon=1.0)
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["integration.ledger_children", "inid.accounting.postgres", "psycopg"])
+PROCESSES.set_forkserver_preload(["integration.ledger_children", "inid.accounting.databases", "psycopg"])
 
 Open = Callable[..., str]
 
@@ -77,7 +76,7 @@ def test_whoever_names_a_schema_gets_it_and_then_everybody_must(address: Open) -
 
 
 def test_a_ledger_in_public_is_found_from_every_search_path(address: Open) -> None:
-    """As version 0.2 made them; a role with a schema of its own makes no second one in it."""
+    """A role with a schema of its own makes no second one in it."""
     with sa.create_engine(address(), poolclass=sa.pool.NullPool).begin() as connection:
         connection.execute(sa.text("GRANT CREATE ON SCHEMA public TO PUBLIC"))
     with Ledger.open(address(), TOTAL, "census") as ledger:

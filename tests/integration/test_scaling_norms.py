@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from inid import dpsgd
-from inid.dpsgd.layers import rule_of
-from inid.dpsgd.rows.scaling_norms import scaling_rule
+from inid.dpsgd import grad_sampler_of
+from inid.dpsgd.grad_sample import scaling_norm_sampler
 from inid.errors import ArgumentError
 from training import assert_close, groups_of, slow_sums, sums
 
@@ -31,7 +31,7 @@ def test_rows_are_the_gradients_of_single_examples(model, shape, dtype):
     layer = of_hugging_face(model, KNOWN[model])(6).to(dtype)
     nn.init.normal_(layer.weight)
     x, flowing = torch.randn(2, 4, *shape, dtype=dtype)
-    rows = rule_of(layer).rows(layer, x, flowing, 4)["weight"].dense()
+    rows = grad_sampler_of(layer).grad_samples(layer, x, flowing, 4)["weight"].dense()
     for at in range(4):
         (alone,) = torch.autograd.grad(layer(x[at : at + 1]), layer.weight, flowing[at : at + 1])
         assert torch.allclose(rows[at], alone, rtol=0, atol=1e-5 if dtype == torch.float32 else 1e-12)
@@ -52,8 +52,8 @@ def test_clipped_sums_are_those_of_the_slow_loop(model, clipping):
 
 def test_a_class_that_does_not_scale_last_has_none():
     """Gemma's weight is added to one in float32; others take two tensors, or have no weight."""
-    assert rule_of(of_hugging_face("gemma", "GemmaRMSNorm")(6)) is None
-    assert rule_of(of_hugging_face("falcon_mamba", "FalconMambaWeightlessRMSNorm")(6)) is None
+    assert grad_sampler_of(of_hugging_face("gemma", "GemmaRMSNorm")(6)) is None
+    assert grad_sampler_of(of_hugging_face("falcon_mamba", "FalconMambaWeightlessRMSNorm")(6)) is None
 
 
 def made_up(forward, name="MadeRMSNorm", module="transformers.models.made.modeling_made", **more):
@@ -89,30 +89,30 @@ TWINS = {
 
 
 def test_the_one_that_twins_are_twins_of_has_a_rule():
-    assert scaling_rule(made_up(scaled)).settings == ("eps",)
+    assert scaling_norm_sampler(made_up(scaled)).settings == ("eps",)
 
 
 @pytest.mark.parametrize("twin", TWINS)
 def test_twins_have_none(twin):
-    assert scaling_rule(made_up(TWINS[twin])) is None
+    assert scaling_norm_sampler(made_up(TWINS[twin])) is None
 
 
 @pytest.mark.parametrize("other", [{"name": "MadeScale"}, {"module": "elsewhere.modeling_made"}])
 def test_the_rule_is_for_their_classes_alone(other):
-    assert scaling_rule(made_up(scaled, **other)) is None
+    assert scaling_norm_sampler(made_up(scaled, **other)) is None
 
 
 def test_layers_of_another_setting_are_not_taken_together():
     kind, x = made_up(scaled, turned=True), torch.randn(2, 3, 6)
-    rule, one, two = scaling_rule(kind), kind(6), kind(6)
+    rule, one, two = scaling_norm_sampler(kind), kind(6), kind(6)
     assert rule.alike(one, x) == rule.alike(two, x)
     two.turned = False
     assert rule.alike(one, x) != rule.alike(two, x)
-    assert scaling_rule(made_up(scaled, turned=[1])).settings is None  # what cannot be compared
+    assert scaling_norm_sampler(made_up(scaled, turned=[1])).settings is None  # what cannot be compared
 
 
 def test_register_layer_says_that_the_class_has_a_rule():
     kind = of_hugging_face("llama", "LlamaRMSNorm")
-    rule = dpsgd.LayerRule(formula=lambda layer, inputs, gradients: {"weight": inputs * gradients})
-    with pytest.raises(ArgumentError, match="has a rule already"):
+    rule = dpsgd.GradSampler(formula=lambda layer, inputs, gradients: {"weight": inputs * gradients})
+    with pytest.raises(ArgumentError, match="has a formula already"):
         dpsgd.register_layer(kind, rule, examples=[(kind(3), torch.randn(4, 3))])

@@ -5,11 +5,14 @@ import torch
 from torch import nn
 
 from attack.test_clipped_sums import added, assert_within, limits_of
-from inid.dpsgd.kernels import row_kernels
-from inid.dpsgd.rows import fused_layers, gathered_rows
+from internals import module_with
 from needs import needs
 from training import private, squares
-from unit.dpsgd.kernels.test_stacked_layers import built
+from unit.dpsgd.grad_sample.test_stacked_layers import built
+
+row_kernels = module_with("inid.dpsgd.kernels", "convolution_grad_samples")
+fused_layers = module_with("inid.dpsgd.grad_sample", "ghost_grads")
+gathered_rows = module_with("inid.dpsgd", "GradAccumulator")
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +52,7 @@ def test_one_example_stays_within_the_plan(name, clipping, narrow, factor, monke
 def test_rows_of_a_layer_normalisation_are_those_of_the_formula(shape):
     torch.manual_seed(0)
     x, g = torch.randn(shape, device="cuda") * 3 + 1, torch.randn(shape, device="cuda")
-    weight, bias = row_kernels.layer_norm_rows(x, g, shape[-1], 1e-5)
+    weight, bias = row_kernels.layer_norm_grad_samples(x, g, shape[-1], 1e-5)
     normalised = nn.functional.layer_norm(x.double(), shape[-1:])
     assert torch.allclose(weight.double(), (g * normalised).sum(1), atol=1e-3)
     assert torch.allclose(bias.double(), g.double().sum(1), atol=1e-3)

@@ -26,7 +26,7 @@ def test_rows_are_leased_once_under_the_mark_of_their_file(budget, address, name
             assert {row: mark for rows, mark in found for row in rows} == held.marks()
         assert again.steps_left(s.charge) == 10
         other = tables.Stream.open(tmp_path / "s.db", ledger=again)
-        assert other.release("2027-01", visits(["c"])).period.rows == s["2027-01"].period.rows
+        assert other.release("2027-01", visits(["c"])).period.answers == s["2027-01"].period.answers
         other.release("2027-03", visits(["a"]))
         assert len(again.history()) == 1
     assert s.released == ("2027-01", "2027-02", "2027-03")
@@ -40,7 +40,7 @@ def test_an_older_copy_of_the_file_is_caught(budget, tmp_path):
     s.release("2027-02", visits(["a", "b"]))
     shutil.copy2(tmp_path / "old.db", s.path)
     back = tables.Stream.open(s.path, ledger=budget)
-    with pytest.raises(BudgetError, match="The row is spent"):
+    with pytest.raises(BudgetError, match="The release is spent"):
         back.release("2027-02", visits(["a"]))
     made = back.release("2027-03", visits(["a", "c"]))
     assert (back.lost, made.total.missing) == (("2027-02",), ("2027-02",))

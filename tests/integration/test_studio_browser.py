@@ -10,7 +10,7 @@ from sklearn.datasets import load_iris
 import inid
 from command_line import run, script, sqlite_charges
 from inid.jobs import read_toml
-from inid.report.number_text import plain_number
+from inid.report import plain_number
 from studio_browser import Server, Tab, fill_question, planned, tab_to, wait_until, written_job
 from studio_client import write_people
 
@@ -87,7 +87,7 @@ def test_the_whole_job_on_a_public_table_by_keyboard_alone(browser, tmp_path, mo
     proved = run("verify downloads/record.json")
     assert proved.exit_code == 0, proved.stderr
     record = json.loads(Path("downloads/record.json").read_text(encoding="utf-8"))
-    assert len(record["rows"]) == 6
+    assert len(record["answers"]) == 6
     assert all(key in shown for key in ("setosa", "versicolor", "virginica"))
     assert sqlite_charges("flowers.db") == 1
     assert script("release --config downloads/job.toml --quiet").returncode == 0

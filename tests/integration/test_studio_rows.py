@@ -10,7 +10,8 @@ import pytest
 
 import inid
 from command_line import run, sqlite_charges
-from inid.studio.form import form_of
+from inid.studio import form_of
+from internals import module_with
 from rough_rows import rough_fit
 from studio_browser import Server, Tab, planned, written_job
 from studio_client import open_page, write_people
@@ -98,7 +99,7 @@ def test_the_written_job_makes_rows_too_and_the_form_comes_back(page, form):
 def test_rows_that_are_stopped_lose_nothing(page, monkeypatch):
     token = released(page, ALONE)
     page.ask("rows", token=token, number="5")
-    monkeypatch.setattr("inid.studio.row_making._Work.told", lambda work, _: stop_and_tell(page, token, work))
+    monkeypatch.setattr("inid.studio.releases._Work.report", lambda work, _: stop_and_tell(page, token, work))
     stopped = page.ask("rows", token=token, number="9")
     assert stopped["text"].startswith("Stopped.")
     assert len(downloaded(page, token)) == 5  # those of before
@@ -109,7 +110,7 @@ def test_rows_that_are_stopped_lose_nothing(page, monkeypatch):
 
 def stop_and_tell(page, token, work):
     """Somebody presses Stop while rows are made, and looks how far they are."""
-    from inid.studio import row_making
+    row_making = module_with("inid.studio", "SyntheticRowMaker")
 
     work.part = 0.25
     assert page.ask("rows-state", token=token) == {"part": 0.25}
@@ -124,7 +125,7 @@ def stop_and_tell(page, token, work):
 
 
 def test_uneven_rows_are_said(page, monkeypatch):
-    monkeypatch.setattr("inid.tables.questions.synthetic.row_maker._FEW", 2.0)
+    monkeypatch.setattr(module_with("inid.tables.questions.synthetic", "UnevenRowsWarning"), "_FEW", 2.0)
     token = released(page, ALONE)
     assert "of their number" in page.ask("rows", token=token, number="5")["text"]
 

@@ -12,7 +12,7 @@ import pytest
 import inid
 from command_line import run, sqlite_charges
 from html_outline import outline
-from inid.studio.releases import FILES
+from inid.studio import FILES
 from studio_client import open_page, write_people
 
 FORM = {

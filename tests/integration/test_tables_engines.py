@@ -151,8 +151,8 @@ def test_the_answer_is_a_frame_of_the_users_own_kind(made, engine):
     kind = "pyarrow" if engine in ("pyarrow", "duckdb", "parquet", "csv", *DATABASES) else kind
     assert type(frame).__module__.partition(".")[0] == kind
     names = frame.column_names if kind == "pyarrow" else list(frame.columns)
-    assert names == ["statistic", "column", "sex", "estimate", "lower", "upper", "std", "scale"]
-    assert [row.groups for row in result.rows] == ["sex=F", "sex=M"] * 2
+    assert names == ["statistic", "column", "sex", "estimate", "lower", "upper", "std"]
+    assert [row.groups for row in result.answers] == ["sex=F", "sex=M"] * 2
     assert result.private
 
 
@@ -178,7 +178,7 @@ def test_a_task_that_fails_and_is_tried_again_charges_once(spark, tmp_path):
         result = query.release(plan, ledger=ledger)
     assert marker.exists()
     assert len(ledger.history()) == 1
-    assert result.rows[0].estimate == pytest.approx(19.5, abs=0.1)
+    assert result.answers[0].estimate == pytest.approx(19.5, abs=0.1)
 
 
 def test_a_frame_of_spark_that_answers_differently_each_time_is_refused(spark):

@@ -13,16 +13,17 @@ from inid.curves import (
     Composed,
     Loss,
     Subsampled,
+    Transform,
+    connected,
     delta_bounds,
     delta_estimate,
+    directed_curves,
+    draw,
     epsilon_bounds,
     epsilon_estimate,
+    flatten,
     renyi,
 )
-from inid.curves.contour import Transform, draw
-from inid.curves.description import flatten
-from inid.curves.directed_curve import directed_curves
-from inid.curves.lattice import connected
 
 THOUSAND = np.geomspace(1e-3, 1, 1000) / np.geomspace(1e-3, 1, 1000).sum() * 10
 

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 import inid
 from inid.curves import Loss, delta_bounds
-from inid.mechanisms.gaussian import profile
-from inid.mechanisms.laplace import norm_in_gaussian
-from inid.planning.domination import _spread, dominated, mu_squared_above
-from inid.planning.lower_bounds import most_by_signs, most_epsilon
+from inid.mechanisms import norm_in_gaussian, profile
+from inid.planning import dominated, most_by_signs, most_epsilon, mu_squared_above
+from internals import module_with
+
+_spread = module_with("inid.planning", "mu_squared_above")._spread
 
 S = inid.Sensitivity
 
@@ -65,7 +66,7 @@ def test_zcdp_of_many_equal_coordinates_spends_their_sum_of_squares():
     assert made.scales == pytest.approx(np.full(100, 10.0), rel=1e-12)
     assert made.certificate.statement.endswith("sum d_i^2 / beta_i^2 <= 2 rho")
     assert made.certificate.decided_by == "integers"
-    assert 1 <= made.within < 1.04  # the divergence itself allows no more than 1.7 % smaller scales
+    assert 1 <= made.suboptimality < 1.04  # the divergence itself allows no more than 1.7 % smaller scales
     one = inid.plan(S.box([1.0]), inid.ZCDP(8.0), mechanism="laplace")
     assert one.scales[0] == pytest.approx(1 / 8)  # epsilon <= rho is the better rule here
 
@@ -169,7 +170,7 @@ def test_signs_that_are_taken_for_more_than_they_say_are_caught(monkeypatch):
         def exp(self, miss):
             return math.exp(2 * miss + math.log(2))
 
-    monkeypatch.setattr("inid.planning.lower_bounds.math", Wrong())
+    monkeypatch.setattr(module_with("inid.planning", "most_epsilon"), "math", Wrong())
     wrong = most_by_signs.__wrapped__(budget, number)
     assert wrong < total
     assert delta_bounds(Loss([wrong / number], [number]), budget.epsilon)[1] < budget.delta
@@ -180,8 +181,8 @@ def test_laplace_noise_that_cannot_win_is_not_calibrated(monkeypatch, allocation
     """Many coordinates of different sensitivities: what the bounds leave open would take ten looks at the curve."""
     sensitivity, budget = S.box(np.linspace(1.0, 3.0, 200)), inid.ApproxDP(1.0, 1e-6)
     both = [inid.plan(sensitivity, budget, allocation=allocation, mechanism=word) for word in ("gaussian", "laplace")]
-    monkeypatch.setattr("inid.planning.calibration.shrink_factor", None)
-    monkeypatch.setattr("inid.planning.lower_bounds.shrink_factor", None)
+    monkeypatch.setattr(module_with("inid.planning", "follows_curve"), "shrink_factor", None)
+    monkeypatch.setattr(module_with("inid.planning", "most_epsilon"), "shrink_factor", None)
     made = inid.plan(sensitivity, budget, allocation=allocation)
     assert made.scales.tolist() == both[0].scales.tolist()
     assert both[0].error < both[1].error

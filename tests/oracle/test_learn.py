@@ -154,7 +154,7 @@ def test_intercepts_of_a_descent_are_scikit_learns(smoothness):
 
 
 def test_private_moments_beat_one_per_cent_on_california_at_epsilon_one():
-    """20 runs; the table of docs/learn/measured.md has 200. Bounds at the 99th percentile are given as public."""
+    """20 runs; the table of results/bench/learn-lasso.md has 200. Bounds at the 99th percentile are given as public."""
     X, y = california()
     exact = Lasso(alpha=1.0, fit_intercept=False, tol=1e-12, max_iter=10**6).fit(X, y).coef_
     ends = np.sign(np.median(X, axis=0)) * np.percentile(np.abs(X), 99, axis=0)

@@ -160,7 +160,7 @@ def test_scalers_are_their_namesakes():
 
 def test_a_pipeline_with_a_step_that_reads_the_data_warns_and_others_do_not():
     model = learn.PrivateRidge(budget=BUDGET, bounds=(0, 1), bounds_y=(0, 400))
-    with pytest.warns(learn.NotPrivateStepWarning, match="StandardScaler in this pipeline") as said:
+    with pytest.warns(learn.NotPrivateStepWarning, match="StandardScaler around this") as said:
         make_pipeline(StandardScaler(), model).fit(X, Y)
     assert len(said) == 1
     make_pipeline(learn.BoundsScaler((LOWER, UPPER)), model).fit(X, Y)  # a warning would be an error here

@@ -10,9 +10,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from inid.tables.questions.marginals.allocation import least_maximum, least_sum
-from inid.tables.questions.marginals.sensitivity import residuals
-from inid.tables.questions.marginals.workload import of_number, workload_of
+from inid.tables.questions.marginals import least_maximum, least_sum, of_number, residuals, workload_of
 
 WORKLOADS = {
     "two histograms": ([2, 3], [(0,), (1,)]),

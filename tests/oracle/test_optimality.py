@@ -106,9 +106,9 @@ def check(problem, mechanism):
     sensitivity = scaled(sensitivity)
     made = inid.plan(sensitivity, budget(mechanism), mechanism=mechanism, weights=weights, order=order)
     ratio = rival_over_plan(made)
-    assert ratio >= 1 / made.within - TOLERANCE  # nobody beats what the plan says is the least
+    assert ratio >= 1 / made.suboptimality - TOLERANCE  # nobody beats what the plan says is the least
     assert ratio <= 1 + TOLERANCE  # and the plan is not better than possible, which would not be private
-    return made.within, ratio
+    return made.suboptimality, ratio
 
 
 SOLVED = {

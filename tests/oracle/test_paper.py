@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import inid
-from inid.testing.staircase import staircase_error
+from inid.testing import staircase_error
 
 INDEX = np.arange(1.0, 21.0)
 PROFILES = {"linear": INDEX, "quadratic": INDEX**2, "exponential": np.exp(INDEX)}

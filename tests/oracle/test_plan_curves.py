@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import inid
-from inid.accounting.exchange import from_dp_event, to_dp_event
+from inid.accounting import from_dp_event, to_dp_event
 
 S = inid.Sensitivity
 
@@ -127,7 +127,7 @@ def test_ratio_vectors_majorize_every_difference_of_the_set(s, weighted):
     rng = np.random.default_rng(3)
     weights = rng.uniform(0.5, 2.0, s.dimension) if weighted else None
     plan = inid.plan(s, inid.PureDP(1.0), weights=weights)
-    ratios, counts = s.ratios(plan.row_scales, plan.cells)
+    ratios, counts = s.ratios(plan.run_scales, plan.cells)
     bound = np.zeros(s.dimension)
     entries = np.sort(np.repeat(ratios, counts))[::-1]
     bound[: entries.size] = entries
@@ -141,7 +141,7 @@ def test_the_effective_profile_would_be_the_wrong_ratio_vector():
     s = S.ball(100, l1=1.0)
     plan = inid.plan(s, inid.PureDP(1.0))
     wrong = s.effective_profile("laplace") / plan.scales
-    (right,), _ = s.ratios(plan.row_scales, plan.cells)
+    (right,), _ = s.ratios(plan.run_scales, plan.cells)
     assert wrong.max() == pytest.approx(right / 100)
 
 
@@ -149,16 +149,16 @@ def test_the_effective_profile_would_be_the_wrong_ratio_vector():
 def test_block_rounding_of_long_runs_stays_above_the_exact_envelope(kind):
     s = S.box([1.0, 2.0], counts=[3000, 2000], l1=50.0) if kind == "box" else S.groups([5000], l2=[1.0])
     plan = inid.plan(s, inid.PureDP(1.0))
-    ratios, counts = s.ratios(plan.row_scales, plan.cells)
+    ratios, counts = s.ratios(plan.run_scales, plan.cells)
     assert counts.sum() == 5000
     partial = np.cumsum(np.sort(np.repeat(ratios, counts))[::-1])
     k = np.arange(1, 5001)
     if kind == "box":
         d = np.minimum.outer(np.repeat([2.0, 1.0], [2000, 3000]), [2.0]).ravel()  # greedy fillings of the cap
         fits = np.cumsum(d) <= 50.0
-        exact = np.cumsum(np.where(fits, d, 0.0) / np.repeat(plan.row_scales[::-1], [2000, 3000]))
+        exact = np.cumsum(np.where(fits, d, 0.0) / np.repeat(plan.run_scales[::-1], [2000, 3000]))
     else:
-        exact = np.sqrt(k) / plan.row_scales[0]
+        exact = np.sqrt(k) / plan.run_scales[0]
     assert (partial >= exact * (1 - 1e-12)).all()
     assert partial[-1] <= 1.01 * exact.max()
 

@@ -12,7 +12,6 @@ from near import differences
 from other_processor import elsewhere, made_records
 
 RECORD = json.loads((recording.RECORDS / "tables.json").read_text())
-OLD = sorted((recording.RECORDS / "results_0_2").glob("*.json"))
 CASES = asked.cases()
 
 
@@ -76,18 +75,6 @@ def test_a_release_checks_charges_reads_and_draws_in_this_order(kind):
     now = recording.trace(kind)
     assert now["order"] == ["unit", "charge", "read", "draw"]
     assert differences(RECORD["traces"][kind], _as_recorded(now)) == []
-
-
-@pytest.mark.parametrize("path", OLD, ids=lambda path: path.stem)
-def test_records_of_version_0_2_verify(path):
-    record = json.loads(path.read_text())
-    assert tables.verify_result(record).to_dict() == record.get("release", record)["certificate"]
-
-
-def test_there_is_a_record_of_every_kind_in_both_formats():
-    assert {path.stem for path in OLD} == {
-        f"{kind}_{way}" for kind in asked.KINDS for way in ("python", "people", "command")
-    }
 
 
 def test_a_record_made_on_one_processor_verifies_on_another():

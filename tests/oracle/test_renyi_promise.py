@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import inid
-from inid.planning.renyi_calibration import laplace_divergence
+from inid.planning import laplace_divergence
 
 CASES = [(2, 0.5), (9, 0.526), (9, 1e-6), (40, 3.0), (200, 0.02), (3, 50.0)]
 
@@ -46,7 +46,7 @@ def test_plans_spend_the_divergence_of_their_own_ratios(order: int, divergence: 
         exact = sum(laplace(order, mp.mpf(d) / mp.mpf(b)) for d, b in zip(limits, plan.scales.tolist(), strict=True))
         assert exact <= mp.mpf(repr(divergence))
         assert exact >= mp.mpf(repr(divergence)) * (1 - mp.mpf("1e-6"))
-    bound = laplace_divergence(plan.sensitivity, plan.row_scales, plan.cells, order)
+    bound = laplace_divergence(plan.sensitivity, plan.run_scales, plan.cells, order)
     assert float(exact) <= bound <= float(exact) * (1 + 1e-9)
 
 

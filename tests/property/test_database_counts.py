@@ -15,7 +15,7 @@ import pytest
 from database_tables import connection, execute, stored
 from inid import tables
 from inid.fixed_point import Grid, largest_unit
-from inid.tables.engines.sql.dialects import PostgresDialect
+from inid.tables.engines.sql import PostgresDialect
 from postgres_server import postgres_server
 
 DIGITS = Fraction(1, 2 * 10**16)

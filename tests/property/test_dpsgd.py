@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from example_counts import examples
-from inid.dpsgd.rows.parameter_groups import share_thresholds
+from inid.dpsgd.thresholds import share_thresholds
 from training import assert_close, groups_of, slow_sums, sums
 
 SETTINGS = examples(20, 60)

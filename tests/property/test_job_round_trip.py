@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 import inid
 from command_line import flags
 from example_counts import examples
-from inid.cli.app import STREAM_COMMANDS
-from inid.cli.options import job_from
-from inid.jobs import Job, job_keys
-from inid.jobs.streams import STREAM_KEYS, stream_as_command
+from inid.cli import STREAM_COMMANDS, job_from
+from inid.jobs import STREAM_KEYS, Job, job_keys, stream_as_command
 from inid.schema import keys
-from inid.studio.form import form_of, job_values
+from inid.studio import form_of, job_values
 
 # Names as people give them, and some that no flag can hold.
 COLUMNS = st.sampled_from(["age", "sex", "home region", "income_2", "Größe", "a=b", "x,y"])

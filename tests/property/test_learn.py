@@ -10,17 +10,16 @@ from hypothesis import strategies as st
 
 import inid
 from inid import learn, testing
-from inid.learn import column_moments, coordinate_descent, moment_sources, pca, scaling, second_moments, smoothness
-from inid.learn.clipped_gradients import (
-    FEATURE_BITS,
-    Gradients,
-    LogisticLoss,
-    SquaredLoss,
-    bounded_features,
-    short,
-    whole_steps,
-)
-from inid.learn.public_units import Units
+from inid.learn import FEATURE_BITS, Gradients, LogisticLoss, SquaredLoss, Units, feature_grid, grid_thresholds, short
+from internals import module_with
+
+column_moments = module_with("inid.learn", "column_reach")
+coordinate_descent = module_with("inid.learn", "Descent")
+moment_sources = module_with("inid.learn", "MomentSource")
+pca = module_with("inid.learn", "PrivatePCA")
+scaling = module_with("inid.learn", "BoundsScaler")
+second_moments = module_with("inid.learn", "exact_moments")
+smoothness = module_with("inid.learn", "NotPrivateWarning")
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
 NASTY = [np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324, -0.0, 1e300]
@@ -215,7 +214,7 @@ def test_every_step_of_a_descent_moves_by_at_most_its_threshold(data, relation, 
 
 def features(column, bound=1e6):
     units = Units.of(np.array([-bound]), np.array([bound]), None, centre=False, scale=False, bits=FEATURE_BITS)
-    return bounded_features(np.asarray(column, float)[:, None], units, constant=False)
+    return feature_grid(np.asarray(column, float)[:, None], units, constant=False)
 
 
 @FEW
@@ -226,7 +225,7 @@ def features(column, bound=1e6):
 def test_a_clipped_sum_is_exact_and_each_record_is_bounded(pairs, bound):
     column, slopes = np.array(pairs).T
     rows = features(column)
-    steps, (held,) = whole_steps(np.array([bound]), len(pairs))
+    steps, (held,) = grid_thresholds(np.array([bound]), len(pairs))
 
     def total(residuals):
         one, two = (
@@ -265,13 +264,13 @@ def test_sums_depend_neither_on_the_order_of_the_records_nor_on_the_path(loss):
     """Through many moves of the state, of sizes that make every rounding matter, and across chunks."""
     rng = np.random.default_rng(5)
     X, y = rng.normal(size=(40_001, 2)) * [1.0, 1e-3], rng.integers(0, 2, 40_001).astype(float)
-    steps, bounds = whole_steps(np.array([0.5, 0.001]), len(y))
+    steps, bounds = grid_thresholds(np.array([0.5, 0.001]), len(y))
     moves = [short(move, 5.0) for move in rng.normal(size=30) * 10.0 ** rng.integers(-9, 2, 30)]
     seen = []
     columns = Units.of(np.full(2, -5.0), np.full(2, 5.0), None, centre=False, scale=False, bits=FEATURE_BITS)
     plain = np.arange(len(y))
     for order, compiled in ((plain, False), (plain, True), (rng.permutation(plain), False), (np.roll(plain, 3), True)):
-        rows = bounded_features(X[order], columns, constant=False)
+        rows = feature_grid(X[order], columns, constant=False)
         gradients = Gradients(rows, loss(y[order]), steps, bounds, compiled=compiled)
         sums = []
         for at, by in enumerate(moves):

@@ -8,9 +8,11 @@ import pytest
 
 import inid
 from inid import learn
-from inid.learn import k_means, naive_bayes
-from inid.learn.k_means import cluster_sensitivity
-from inid.learn.naive_bayes import class_sensitivity, part_weights, shrunk_moments
+from inid.learn import class_sensitivity, cluster_sensitivity, share_weights, shrunk_moments
+from internals import module_with
+
+k_means = module_with("inid.learn", "cluster_sensitivity")
+naive_bayes = module_with("inid.learn", "class_sensitivity")
 
 RELATIONS = ["zero_out", "add_remove", "replace"]
 BUDGETS = [inid.ApproxDP(1.0, 1e-6), inid.PureDP(1.0)]
@@ -167,7 +169,7 @@ def test_numbers_sums_and_squares_get_the_part_of_the_plan_that_is_meant_for_the
     for part, width in itertools.product((0.05, 0.3), (1, 7)):
         sensitivity = class_sensitivity(4, width, "zero_out", pure=laplace)
         parts = [part, (1 - part) * 0.9, (1 - part) * 0.1]
-        weights, mechanism = part_weights(sensitivity, parts, laplace=laplace), "laplace" if laplace else "gaussian"
+        weights, mechanism = share_weights(sensitivity, parts, laplace=laplace), "laplace" if laplace else "gaussian"
         noise = inid.plan(sensitivity, budget, mechanism=mechanism, weights=weights)
         found = [one.sum() for one in np.split(noise.shares, np.cumsum(sensitivity.counts)[:-1])]
         np.testing.assert_allclose(found, parts, rtol=1e-6)

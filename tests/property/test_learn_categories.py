@@ -10,7 +10,7 @@ import pytest
 
 import inid
 from inid import learn
-from inid.learn.encoded_bounds import EncodedBounds
+from inid.learn import EncodedBounds
 from recorded_descents import loss, recorded
 
 BOUNDS = EncodedBounds(("a", "b", "c", "d", "e", "f"), (-2, 0, 0, 0, 0, 0), (1, 1, 1, 1, 1, 1), ((1, 4), (4, 6)))
@@ -50,7 +50,7 @@ def test_no_neighbours_exceed_the_promise(budget, relation, more):
         worst = max(worst, loss(one - two, scales, power) / whole)
         # The steps and the look each keep to their own part of the plan.
         blocks = 3 + model.fit_intercept
-        planned = (plan.sensitivity.limits / plan.row_scales) ** power
+        planned = (plan.sensitivity.limits / plan.run_scales) ** power
         assert loss((one - two)[steps], scales[steps], power) <= planned[:blocks].sum() * (1 + 1e-9)
         assert loss((one - two)[~steps], scales[~steps], power) <= planned[blocks:].sum() * (1 + 1e-9)
     plan.verify()

@@ -16,13 +16,16 @@ from sklearn.naive_bayes import GaussianNB
 
 import inid
 from inid import learn
-from inid.learn import k_means, moment_sources, naive_bayes, narrower_bounds, second_moments
-from inid.learn.encoded_bounds import EncodedBounds, held_to_groups
-from inid.learn.one_hot_moments import MomentLayout, block_sets
-from inid.learn.public_units import Units
-from inid.learn.second_moments import moment_sets
+from inid.learn import EncodedBounds, MomentLayout, Units, block_sets, enforce_one_hot, moment_sets
 from inid.sets import Sensitivity
 from inid.testing import unsafe_no_noise
+from internals import module_with
+
+k_means = module_with("inid.learn", "cluster_sensitivity")
+moment_sources = module_with("inid.learn", "MomentSource")
+naive_bayes = module_with("inid.learn", "class_sensitivity")
+narrower_bounds = module_with("inid.learn", "release_narrowed")
+second_moments = module_with("inid.learn", "exact_moments")
 
 RELATIONS = ["zero_out", "add_remove", "replace"]
 BUDGETS = [inid.GaussianDP(0.5), inid.PureDP(1.0)]
@@ -125,7 +128,7 @@ def test_twins_that_assume_too_small_a_set_or_do_not_hold_rows_to_groups_exceed_
     with patch.object(second_moments, "block_sets", small):
         alone = every_row(model, name)
     assert worst_loss(model.plan_, alone, "zero_out", BUDGETS[0]) > 1.05
-    with patch.object(moment_sources, "held_to_groups", lambda values, _: values):
+    with patch.object(moment_sources, "enforce_one_hot", lambda values, _: values):
         alone = every_row(model, name)
     assert worst_loss(model.plan_, alone, "zero_out", BUDGETS[0]) > 1.05
 
@@ -136,7 +139,7 @@ def test_twins_of_classes_and_clusters_exceed_it_as_well(module):
     """One does not hold rows to groups, the other plans with a set that is too small."""
     name = "naive Bayes" if module is naive_bayes else "k-means"
     model = made(name, BUDGETS[0], "zero_out")
-    with patch.object(module, "held_to_groups", lambda values, _: values):
+    with patch.object(module, "enforce_one_hot", lambda values, _: values):
         alone = every_row(model, name)
     assert worst_loss(model.plan_, alone, "zero_out", BUDGETS[0]) > 1.05
     function = "class_sensitivity" if module is naive_bayes else "cluster_sensitivity"
@@ -245,4 +248,4 @@ def test_predict_reads_a_group_as_fit_does(model):
     X = np.column_stack([rng.uniform(2, 5, 3000), *hot])
     model.fit(X, X[:, 1] > 0)
     np.testing.assert_array_equal(model.predict(STRANGE), model.predict(PLAIN))
-    np.testing.assert_array_equal(held_to_groups(np.array(STRANGE), GROUPS), PLAIN)
+    np.testing.assert_array_equal(enforce_one_hot(np.array(STRANGE), GROUPS), PLAIN)

@@ -6,8 +6,7 @@ from scipy.special import expit
 
 import inid
 from inid import learn
-from inid.learn.encoded_bounds import EncodedBounds
-from inid.learn.logistic_table import LogisticTable
+from inid.learn import EncodedBounds, LogisticTable
 from recorded_descents import loss, recorded
 
 BASE = np.array([[0.5, -1.0, 1.0, 0.0], [-1.0, 1.0, 0.0, 1.0], [0.1, 0.2, 0.0, 0.0], [0.9, -0.4, 1.0, 0.0]])
@@ -53,12 +52,12 @@ def test_a_smaller_threshold_has_as_much_less_noise_and_no_more_loss(kind, bound
             second, again, _, _ = recorded(model, *two, 1, size=size)
             np.testing.assert_array_equal(scales, again)  # they depend on what was released alone
             worst = max(worst, loss(first - second, scales, power) / whole)
-            planned = (plan.sensitivity.limits / plan.row_scales) ** power
+            planned = (plan.sensitivity.limits / plan.run_scales) ** power
             blocks = 5 if bounds == (-1, 1) else 4
             counts = plan.sensitivity.counts[:blocks] if bounds == (-1, 1) else 1
             room = float((planned[:blocks] * counts).sum())
             assert loss((first - second)[steps], scales[steps], power) <= room * (1 + 1e-9)
-            ratios = scales[steps][:5] / plan.row_scales[[0, 1, 2, 3, 4] if bounds == (-1, 1) else [0, 1, 2, 2, 3]]
+            ratios = scales[steps][:5] / plan.run_scales[[0, 1, 2, 3, 4] if bounds == (-1, 1) else [0, 1, 2, 2, 3]]
             seen |= set(ratios[:2].tolist())
             assert ratios[4] == 1  # the constant stays as it is
             if bounds is HOT:
@@ -72,7 +71,7 @@ def test_a_smaller_threshold_has_as_much_less_noise_and_no_more_loss(kind, bound
 def test_a_threshold_that_was_asked_for_is_kept():
     model = learn.PrivateLogisticRegression(budget=inid.GaussianDP(1e3), bounds=(-1, 1), classes=(0, 1), clip=0.8)
     _, scales, steps, plan = recorded(model.set_params(passes=1), BASE, [0, 1, 1, 0], 1, size=1e-3)
-    np.testing.assert_array_equal(scales[steps], plan.row_scales[:5])
+    np.testing.assert_array_equal(scales[steps], plan.run_scales[:5])
 
 
 def test_columns_in_a_small_part_of_their_bounds_are_learned():

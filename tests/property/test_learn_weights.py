@@ -5,7 +5,7 @@ import pytest
 
 import inid
 from inid import learn
-from inid.learn.encoded_bounds import EncodedBounds
+from inid.learn import EncodedBounds
 from recorded_descents import loss, recorded
 
 BASE = np.array([[0.5, -1.0], [-1.0, 1.0], [0.1, 0.2], [0.9, -0.4]])

@@ -22,7 +22,7 @@ from scipy.special import log_ndtr, ndtr
 import inid
 from example_counts import examples
 from inid.accounting import Ledger
-from inid.mechanisms.gaussian import epsilon_of, mu_of
+from inid.mechanisms import epsilon_of, mu_of
 
 Floats = NDArray[np.float64]
 Curve = Callable[[Floats], Floats]

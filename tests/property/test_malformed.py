@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import inid
 from inid.promises import budget_from_dict
-from inid.testing.staircase import staircase_error, staircase_gamma
+from inid.testing import staircase_error, staircase_gamma
 
 INSTANCE = object()
 

@@ -11,13 +11,12 @@ from hypothesis.extra.numpy import arrays
 
 import inid
 from inid import learn
-from inid.learn import narrower_bounds
-from inid.learn.column_moments import exact_columns
-from inid.learn.moment_sources import MomentSource
-from inid.learn.narrower_bounds import narrowed
-from inid.learn.public_units import Units
-from inid.learn.second_moments import _with_look, exact_moments, moment_sets, plan_moments
+from inid.learn import MomentSource, Units, exact_columns, exact_moments, moment_sets, narrowed, plan_moments
 from inid.testing import unsafe_no_noise, unsafe_seed
+from internals import module_with
+
+narrower_bounds = module_with("inid.learn", "release_narrowed")
+_with_preliminary = module_with("inid.learn", "exact_moments")._with_preliminary
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
 LOWER, UPPER = np.array([0.0, -50.0, 2.0]), np.array([100.0, 1.0, 2.5])
@@ -31,7 +30,7 @@ def planned(relation, mechanism="gaussian", budget=BUDGET):
     units = Units.of(-ends, ends, rows, centre=True, scale=True)
     return plan_moments(
         units, budget, rows=rows, costs=ends, constant=1.0, mean=True, neighbours=relation, mechanism=mechanism,
-        allocation="optimal", targets=1, look=True,
+        allocation="optimal", targets=1, preliminary=True,
     )  # fmt: skip
 
 
@@ -86,7 +85,7 @@ def test_a_twin_that_forgets_to_clip_anew_is_caught():
 def test_both_sets_for_replacement_hold_corners_against_corners_and_the_middle():
     """The box, and the ellipsoid that is planned for where it is better; corner against middle nearly attains it."""
     units = Units.of(-np.ones(3), np.ones(3), 10, centre=True, scale=True)
-    sets = [_with_look(one, 3) for one in moment_sets(units.grid, np.ones(4), "replace", mean=True)]
+    sets = [_with_preliminary(one, 3) for one in moment_sets(units.grid, np.ones(4), "replace", mean=True)]
     assert [one.kind for one in sets] == ["box", "ellipsoid"]
     rows = [np.array(one) for one in product([-1.0, 0.0, 1.0], repeat=3)]
     added = [released(row, units, units, "replace") for row in rows]

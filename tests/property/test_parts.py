@@ -126,7 +126,7 @@ def test_malformed_parts_are_refused(part: object) -> None:
 
 
 def test_a_part_that_is_nothing_is_refused() -> None:
-    with pytest.raises(inid.BudgetError, match="is nothing"):
+    with pytest.raises(inid.BudgetError, match="too small to count"):
         Ledger(total=inid.PureDP(5e-324)).part("1/3")
 
 

@@ -41,7 +41,7 @@ def test_no_random_direction_has_less_error(data, sensitivity, mechanism, order)
     for step, direction in zip([1e-4, 1e-3, 1e-2, 0.1, 0.5, 2.0], directions, strict=True):
         rival = np.where(moved, made.scales * np.exp(step * direction), 0.0)
         rival = rival * spent(sensitivity, mechanism, rival)
-        assert relative_error(made, rival) * made.within >= 1 - 1e-9
+        assert relative_error(made, rival) * made.suboptimality >= 1 - 1e-9
 
 
 @settings(max_examples=50)
@@ -69,7 +69,7 @@ def test_never_worse_than_iid_or_spr_or_the_papers_box_scheme(data, sensitivity,
     for allocation in ("iid", "spr"):
         other = inid.plan(sensitivity, budget(mechanism), allocation=allocation, **call)
         assert made.log2_error <= other.log2_error + 1e-12
-        assert other.within >= 2 ** (other.log2_error - made.log2_error) * (1 - 1e-9) / made.within
+        assert other.suboptimality >= 2 ** (other.log2_error - made.log2_error) * (1 - 1e-9) / made.suboptimality
     paper = inid.plan(inid.Sensitivity.box(sensitivity.profile), budget(mechanism), **call)
     rival = paper.scales * spent(sensitivity, mechanism, paper.scales)
     assert relative_error(made, rival) >= 1 - 1e-12

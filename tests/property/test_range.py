@@ -98,7 +98,7 @@ def test_uncapped_sets_keep_their_digits(mechanism):
         else:
             with pytest.raises(inid.RangeError):
                 _ = made.error
-        assert made.within == 1.0
+        assert made.suboptimality == 1.0
         assert np.isfinite(made.shares).all()
         assert abs(math.fsum(made.shares) - 1) < 1e-9
 
@@ -133,7 +133,7 @@ def test_capped_boxes_give_a_plan_or_an_inid_error(mechanism, limits, part, othe
     assert np.isfinite(made.scales).all()
     assert (made.scales >= 2.0**-1022).all()
     assert math.isfinite(made.log2_error)
-    assert 1.0 <= made.within < 10
+    assert 1.0 <= made.suboptimality < 10
     assert np.isfinite(made.shares).all()
     made.verify()
 
@@ -221,5 +221,9 @@ def test_high_orders_tend_to_the_least_largest_weighted_scale(mechanism, least, 
     sensitivity = inid.Sensitivity.box([1.0, 3.0, 40.0], l1=41.0)
     weights = np.array([1.0, 2.0, 3.0])
     made = inid.plan(sensitivity, budget(mechanism, 1.0), mechanism=mechanism, weights=weights, order=order)
-    assert least * (1 - 1e-9) <= (made.scales * weights).max() <= least * (3 * made.within) ** (1 / order) * (1 + 1e-9)
-    assert made.within < 1.5
+    assert (
+        least * (1 - 1e-9)
+        <= (made.scales * weights).max()
+        <= least * (3 * made.suboptimality) ** (1 / order) * (1 + 1e-9)
+    )
+    assert made.suboptimality < 1.5

@@ -7,8 +7,7 @@ import pytest
 
 from command_line import folder
 from inid.errors import InidError
-from inid.jobs import Job, plan_job
-from inid.jobs.failures import sentence_of
+from inid.jobs import Job, plan_job, sentence_of
 
 __all__ = ["folder"]
 

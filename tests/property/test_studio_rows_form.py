@@ -6,7 +6,7 @@ import random
 import pytest
 
 from inid.jobs import Job
-from inid.studio.form import form_of, job_values
+from inid.studio import form_of, job_values
 from studio_browser import Server, Tab, launched
 
 COLUMNS = ["age", "home region", "x,y", "a=b", "=1+1", "<img src=x onerror=alert(1)>", "__proto__", "'quoted'"]

@@ -1,4 +1,4 @@
-"""Naming a number never makes it worse: section "what is wanted" of `inid.tables.wanted`, for every kind of question.
+"""Naming a number never makes it worse: `inid.tables.error_targets`, for every kind of question.
 
 Laplace noise on many tables is tested before least squares, which the statement is about; what least squares gives back
 on top of it is not monotone.

@@ -19,8 +19,8 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd.noise.correlated_noise import whole_coefficients
-from inid.dpsgd.sampling.turns import Turns
+from inid.dpsgd.noise import whole_coefficients
+from inid.dpsgd.sampling import CyclicSchedule
 from inid.testing import unsafe_seed
 
 STEPS, BANDS, RATE = 9, 3, 0.3
@@ -64,7 +64,7 @@ def released(factor, noise="torch", rate=RATE):
 
 
 def groups(training):
-    return [training.data_loader._dealt.own(group) for group in range(BANDS)]
+    return [training.data_loader._partition.examples_of(group) for group in range(BANDS)]
 
 
 def ratios(found, matrix, steps, rate):
@@ -115,11 +115,11 @@ def test_with_plain_poisson_sampling_the_releases_show_more():
     """The twin: in every step everybody is drawn from, at a third of the rate; noise and charge are as before."""
 
     def everybody(self, turns, key):
-        self._turns = turns  # no groups: the rate stays that of plain sampling
+        self._schedule = turns  # no groups: the rate stays that of plain sampling
 
     with (
-        mock.patch.object(dpsgd.PoissonLoader, "take_turns", everybody),
-        mock.patch.object(Turns, "group", return_value=0),
+        mock.patch.object(dpsgd.PoissonLoader, "follow_schedule", everybody),
+        mock.patch.object(CyclicSchedule, "group", return_value=0),
     ):
         found, training = released(1.0, rate=0.6)
     rate = training.data_loader.sample_rate

@@ -15,9 +15,7 @@ import pytest
 import inid
 from inid.noise import add_noise
 from inid.tables import Table
-from inid.tables.questions.marginals.released_numbers import answers_of
-from inid.tables.questions.marginals.table_answers import TableAnswers
-from inid.tables.questions.marginals.table_statistics import TableStatistic
+from inid.tables.questions.marginals import TableAnswers, TableStatistic, answers_of
 
 CHUNK = 5000
 DRAWS = 100_000  # a std is then known to 0.22 %, a share of 95 % to 0.07 %

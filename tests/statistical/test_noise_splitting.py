@@ -6,9 +6,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 import inid
 from inid import learn
-from inid.learn.noise_splitting import disturbed, shrinkage
-from inid.learn.normal_equations import Equations
-from inid.learn.second_moments import Moments
+from inid.learn import Equations, Moments, perturbed, shrinkage
 from inid.testing import unsafe_seed
 
 RNG = np.random.default_rng(5)
@@ -24,7 +22,7 @@ def test_the_two_halves_of_a_noisy_moment_are_uncorrelated():
     """Over many releases of one true number: S + F and S - F, five standard errors (false alarm below 1e-6)."""
     true = Moments(np.eye(1), np.zeros(1), np.full((1, 1), 0.1), np.full(1, 0.2), 100.0, release=None)
     noise = np.random.default_rng(0).normal(size=4000) * 0.1
-    pairs = [*disturbed(true, 4000, noise=True, sampling=False)]
+    pairs = [*perturbed(true, 4000, noise=True, sampling=False)]
     one = np.array([pair[0].second[0, 0] for pair in pairs]) + noise
     other = np.array([pair[1].second[0, 0] for pair in pairs]) + noise
     assert abs(np.corrcoef(one, other)[0, 1]) < 5 / np.sqrt(4000)
@@ -38,7 +36,7 @@ def test_sampling_errors_have_the_spread_of_samples():
     C = np.array([[1.0, 0.5], [0.5, 1.25]]) + np.outer([0.3, -0.2], [0.3, -0.2])
     for count in (300, 5000):
         base = Moments(C, np.array([0.3, -0.2]), np.zeros((2, 2)), np.zeros(2), float(count), release=None)
-        drawn = np.array([one.second for one, _ in disturbed(base, 2000, noise=False, sampling=True)])
+        drawn = np.array([one.second for one, _ in perturbed(base, 2000, noise=False, sampling=True)])
         samples = np.array([
             (Z.T @ Z / count) for Z in (RNG.normal(size=(count, 2)) @ [[1.0, 0.5], [0.0, 1.0]] + [0.3, -0.2]
                                         for _ in range(2000))

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from inid.noise import exact_draws as exact
-from inid.noise import prepared_noise as prepared
-from inid.noise.law_tables import law
-from inid.noise.prepared_noise import PreparedNoise
-from inid.testing import chi_square, fit_to_law, grid_pmf
-from inid.testing.sources import SeededSource
+from inid.noise import PreparedNoise, law
+from inid.testing import SeededSource, chi_square, fit_to_law, grid_pmf
+from internals import module_with
 from statistical.false_alarms import CORRELATION_SIGMAS, PREPARED_DRAWS, REJECT_BELOW
 from statistical.test_short_words import CASES, EIGHT_BITS, FOUR_BITS
+
+exact = module_with("inid.noise", "Bits")
+prepared = module_with("inid.noise", "PreparedNoise")
 
 both = pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 

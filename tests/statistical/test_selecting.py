@@ -11,9 +11,8 @@ import pytest
 from scipy import integrate
 
 import inid
-from inid.noise import current_source
-from inid.noise.noisy_argmax import noisy_argmax
-from inid.selecting import plan_selection
+from inid.noise import current_source, noisy_argmax
+from inid.releasing import plan_selection
 from inid.testing import audit_epsilon, chi_square, unsafe_seed
 from statistical.false_alarms import AUDIT_CONFIDENCE, REJECT_BELOW
 

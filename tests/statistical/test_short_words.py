@@ -6,13 +6,13 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from inid.noise import exact_draws as exact
-from inid.noise import vector_draws as vectors
-from inid.noise.grid_noise import noisy
-from inid.noise.law_tables import Layout, law
-from inid.testing import chi_square, grid_pmf
-from inid.testing.sources import SeededSource
+from inid.noise import Layout, law, noisy
+from inid.testing import SeededSource, chi_square, grid_pmf
+from internals import module_with
 from statistical.false_alarms import REJECT_BELOW, SHORT_WORD_DRAWS
+
+exact = module_with("inid.noise", "Bits")
+vectors = module_with("inid.noise", "Scratch")
 
 EIGHT_BITS = Layout(index_bits=8, cell_bits=2, fraction_bits=8, uniform_bits=8, tail_bits=3, extra_bits=4, grid_bits=0)
 FOUR_BITS = Layout(index_bits=4, cell_bits=1, fraction_bits=4, uniform_bits=4, tail_bits=1, extra_bits=1, grid_bits=0)

@@ -42,7 +42,7 @@ def released(path, promise, statistics, periods, count, lost=(), **changes):
 
 def coverage(result, exact, narrow=1.0):
     """The part of the intervals that hold the exact answers; of intervals so many times as wide."""
-    rows = [row for row in result.rows if row.statistic == exact[0]]
+    rows = [row for row in result.answers if row.statistic == exact[0]]
     assert len(rows) == GROUPS
     hits = []
     for row, truth in zip(rows, exact[1], strict=True):
@@ -100,7 +100,7 @@ def test_the_noise_of_totals_is_as_small_as_planned(tmp_path):
     """The measured deviation is the planned one within 10 %, and that of independent periods is not."""
     with unsafe_seed(37):
         s = released(tmp_path / "s.db", inid.GaussianDP(mu=1.0), {"count": True}, 12, 12)
-    off = np.array([row.estimate for row in s["11"].total.rows]) - 12 * ROWS
+    off = np.array([row.estimate for row in s["11"].total.answers]) - 12 * ROWS
     planned, alone = (s.plan.errors("totals", independent=way)[11] for way in (False, True))
     error = dict(s.plan.statistics)["count"]
     assert abs(off.std() / (error * planned) - 1) < 0.12  # 5 standard errors of a thousand squares

@@ -17,7 +17,7 @@ from scipy.stats import binom
 import inid
 from inid import tables
 from inid.noise import add_noise
-from inid.tables.questions.statistics.answers import estimate
+from inid.tables.questions.statistics import estimate
 from statistical.false_alarms import REJECT_BELOW
 
 DRAWS = 20_000  # a coverage of 80 % is then known to 0.3 %

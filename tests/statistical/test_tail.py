@@ -4,10 +4,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from inid.noise.exact_draws import Uniform, draw_tail
-from inid.noise.law_tables import law
-from inid.testing import chi_square
-from inid.testing.sources import SeededSource
+from inid.noise import Uniform, draw_tail, law
+from inid.testing import SeededSource, chi_square
 from statistical.false_alarms import REJECT_BELOW
 
 START = 16.0

@@ -13,7 +13,7 @@ from matplotlib import pyplot as plt
 
 import inid
 from inid import figures
-from inid.accounting.plots import trade_off
+from inid.accounting import trade_off
 
 PLAN = inid.plan(
     inid.Sensitivity.box([1.0, 3.0, 40.0], labels=["age", "visits", "income"]), inid.ApproxDP(epsilon=1.0, delta=1e-6)
@@ -95,7 +95,7 @@ def test_results_and_plans_of_tables():
     result = q.release(made)
     figure = result.plot()
     assert len(figure.axes) == 2
-    np.testing.assert_allclose(shown_estimates(figure.axes[1]), [row.estimate for row in result.rows[2:]])
+    np.testing.assert_allclose(shown_estimates(figure.axes[1]), [row.estimate for row in result.answers[2:]])
     many = t.query(marginals=1)
     planned = many.plan(inid.GaussianDP(1.0))
     np.testing.assert_allclose(shown(planned.plot())["this plan"], [entry.std for entry in planned.tables])
@@ -112,5 +112,5 @@ def test_what_is_missing_or_wrong_is_said(monkeypatch):
     with pytest.raises(inid.ArgumentError, match="kind"):
         inid.compose(PLAN).plot("pie")
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(inid.MissingExtraError, match=r"inid\[plot\]"):
+    with pytest.raises(inid.MissingExtraError, match=r"\[plot\]"):
         PLAN.plot()

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from inid.fixed_point import fixed_columns, product_bits
-from inid.learn.public_units import Units
-from inid.learn.second_moments import exact_moments
+from inid.learn import Units, exact_moments
 
 LOWER, UPPER = np.array([-1.0, 0.0, 2.0]), np.array([1.0, 7.3, 5.0])
 

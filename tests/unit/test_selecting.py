@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import inid
-from inid.selecting import plan_selection, select
+from inid.releasing import plan_selection, select
 from inid.testing import unsafe_no_noise, unsafe_seed
 
 PLAN = plan_selection(1.0, inid.PureDP(epsilon=1.0))

@@ -1,17 +1,27 @@
-"""Budgets that several releases share.
+"""Budgets that several releases share: a `Ledger` is charged before each release and refuses what does not fit.
 
-A `Ledger` is charged before each release and refuses what does not fit its total; `verify_record` checks a charge, or
-a release, from its record alone. Start reading in `ledger`, then `rules` (what a history may cost) and `costs`
-(what a plan costs). `compose` and `subsample` give the exact curve of releases that are all fixed in advance, and
-`exchange` exchanges them with dp_accounting.
+Start reading in `ledger`, then `rules` (what a history may cost) and `costs` (what a plan costs).
 """
 
-from inid.accounting.amounts import Spending
-from inid.accounting.composition import Composition, compose, subsample
-from inid.accounting.composition_records import CompositionProof
-from inid.accounting.joint_charges import JointCharge, JointProof
+from inid.accounting.charges import Charge
+from inid.accounting.composition import (
+    Composition,
+    CompositionProof,
+    JointCharge,
+    JointProof,
+    compose,
+    composition_from_dict,
+    composition_to_dict,
+    subsample,
+    trade_off,
+)
+from inid.accounting.costs import Spending, costs, loss_costs
+from inid.accounting.exchange import from_dp_event, to_dp_event
+from inid.accounting.history import History
 from inid.accounting.ledger import Ledger
-from inid.accounting.records import Receipt, Record, verify_record
+from inid.accounting.records import Receipt, Record, make_entry, verify_record
+from inid.accounting.rules import Settings, accepts, make_terms, terms_from_dict
+from inid.accounting.stores import GRANTS, MemoryStore, place, read_address
 
 __all__ = [
     "Composition",

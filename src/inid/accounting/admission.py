@@ -1,31 +1,179 @@
 """Whether a ledger takes a charge: its relation, and some rule that accepts the whole history with it."""
 
+import math
+from collections.abc import Mapping
 from fractions import Fraction
 
-from inid.accounting.amounts import Amounts, added
 from inid.accounting.charges import Charge, covered
-from inid.accounting.composition import charge_of
-from inid.accounting.history import History
-from inid.accounting.joint_charges import JointCharge
-from inid.accounting.refusals import largest, met, mix, relation_cure, what_fits
-from inid.accounting.rules import accepts
-from inid.accounting.settings import Settings
-from inid.accounting.summary import left_of, spending, times
+from inid.accounting.composition import Composition, JointCharge, charge_of
+from inid.accounting.costs import Amounts, Currency, added
+from inid.accounting.history import History, left_of, spending, times
+from inid.accounting.parts import part_of
+from inid.accounting.rules import Settings, Terms, accepts
+from inid.curves import Subsampled
 from inid.errors import BudgetError, Words
-from inid.numbers.decimals import decimal_down, decimal_fraction
-from inid.promises import ApproxDP, Budget, PureDP
+from inid.mechanisms.gaussian import epsilon_of
+from inid.numbers.decimals import decimal_down, decimal_fraction, decimal_root_down
+from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, RenyiDP
+from inid.sets import Neighbours
 
-__all__ = ["admitted", "priced"]
+# Why a charge is refused, and what would fit instead: the largest promises, the largest part, and how to pass them.
+
+_DIGITS = 4
+_A_BIT_LESS = 1 - Fraction(1, 10**9)
+_A_TRACE = Fraction(1, 10**12)
+
+
+class NoRoomError(BudgetError):
+    """A part of a ledger was asked for of which less is left."""
+
+
+def what_fits(terms: Terms, left: Amounts, counted: Currency | None, charge: Charge | None = None) -> str:
+    """One sentence: what the ledger still has room for, as Python and as options of the command."""
+    found, fits = [], largest(terms, left, counted)
+    if fits["epsilon"]:
+        found.append("inid.PureDP(epsilon={0}) (--epsilon {0}, without --delta)".format(fits["epsilon"]))
+    if fits["mu"]:
+        found.append("inid.GaussianDP(mu={0}) (--mu {0})".format(fits["mu"]))
+    if fits["part"]:
+        found.append('ledger.part("{0}") (--part {0})'.format(fits["part"]))
+    steps = _fewer_steps(left, charge)
+    if steps:
+        found.append(f"{steps} of these steps")
+    return f"What still fits: {', or '.join(found)}." if found else "Nothing fits any more."
+
+
+def largest(terms: Terms, left: Amounts, counted: Currency | None) -> dict[str, Words]:
+    """The largest epsilon, mu and part that still fit, as facts of a refusal; empty where there is none."""
+    found = largest_epsilon(terms, left) or "", largest_mu(terms, left) or "", largest_part(terms, left, counted)
+    return {name: Words(value) for name, value in zip(("epsilon", "mu", "part"), found, strict=True)}
+
+
+def met(sums: Amounts, price: Amounts) -> str:
+    """Where Laplace noise meets Gaussian noise in one ledger: which after which; empty where they do not."""
+    if "mu_squared" not in sums or "epsilon" not in sums or (sums["epsilon"] is None) == (price["epsilon"] is None):
+        return ""
+    return "Gaussian noise after Laplace noise" if price["epsilon"] is None else "Laplace noise after Gaussian noise"
+
+
+def mix(terms: Terms, sums: Amounts, price: Amounts, counted: Currency | None) -> str:
+    """A sentence where Laplace noise meets Gaussian noise in one ledger: that this is why, and what a third buys.
+
+    Rule (a) counts Laplace noise alone, so a mix has to fit the others, in which Laplace noise is dear. Parts are
+    counted in one currency from the beginning, and fit whatever their noise.
+    """
+    order = met(sums, price)
+    if not order:
+        return ""
+    limits: Mapping[Currency, Fraction] = dict(terms.limits)
+    whole = terms.order is None or terms.order.denominator == 1
+    names = [c for c in limits if limits[c] and (counted in (None, c)) and (c != "renyi" or whole)]
+    thirds = ", or ".join(str(part_of(terms, c, limits[c] / 3)) for c in names)
+    return (
+        f"This is a mix, {order}, which no sum of epsilons bounds. Parts fit in any mix: "
+        f'part("1/3") of this total gives {thirds}, by its currency. '
+    )
+
+
+def largest_epsilon(terms: Terms, left: Amounts) -> float:
+    """The largest epsilon, to 4 digits, of a PureDP plan that some rule still accepts; 0 when there is none.
+
+    Laplace noise on one number is the worst case of an epsilon in every currency.
+    """
+    left = _without_traces(terms, left)
+    best = left.get("epsilon") or Fraction(0)
+    mu_squared, rho, renyi = (left.get(name) for name in ("mu_squared", "rho", "renyi"))
+    mu = decimal_root_down(mu_squared) if mu_squared else 0.0
+    if mu:
+        best = max(best, Fraction(GaussianDP(mu).laplace_epsilon))
+    if rho:
+        best = max(best, Fraction(decimal_root_down(2 * rho)), rho)  # an epsilon costs min(epsilon^2 / 2, epsilon)
+    if renyi and terms.order is not None and decimal_down(renyi):
+        # At an order between two whole ones the divergence is at most that of the larger.
+        best = max(best, Fraction(RenyiDP(max(math.ceil(terms.order), 2), decimal_down(renyi)).laplace_epsilon))
+    return _rounded_down(best)
+
+
+def largest_mu(terms: Terms, left: Amounts) -> float:
+    """The largest mu, to 4 digits, of a GaussianDP plan that some rule still accepts; 0 when there is none."""
+    left = _without_traces(terms, left)
+    squares = [left.get("mu_squared"), 2 * rho if (rho := left.get("rho")) else None]
+    renyi = left.get("renyi")
+    if renyi and terms.order is not None:
+        squares.append(2 * renyi / terms.order)
+    best = max((square for square in squares if square is not None), default=Fraction(0))
+    return _rounded_down(Fraction(decimal_root_down(best))) if best > 0 else 0.0
+
+
+def largest_promises(total: Budget, terms: Terms, left: Amounts) -> tuple[Budget, ...]:
+    """The largest promise of each kind, to 4 digits, under which a plan for one number still fits, whatever its noise.
+
+    Pure and Gaussian DP are counted by the rule that leaves most. Totals in zero-concentrated and Renyi DP name those,
+    in which a plan costs the decimal that was promised; an ApproxDP total names an (epsilon, delta) at its own delta,
+    for which noise of either kind fits.
+    """
+    epsilon, mu = largest_epsilon(terms, left), largest_mu(terms, left)
+    found: list[Budget] = [PureDP(epsilon)] if epsilon else []
+    found += [GaussianDP(mu)] if mu else []
+    if isinstance(total, ZCDP) and (rho := _rounded_down(left.get("rho") or Fraction(0))):
+        found.append(ZCDP(rho))
+    if isinstance(total, RenyiDP) and (divergence := _rounded_down(left.get("renyi") or Fraction(0))):
+        found.append(RenyiDP(total.order, divergence))
+    if isinstance(total, ApproxDP) and epsilon and mu:
+        gaussian_epsilon = Fraction(epsilon_of(mu, total.delta)) * _A_BIT_LESS  # affords a mu below this one
+        below = _rounded_down(min(Fraction(epsilon), gaussian_epsilon))
+        found += [ApproxDP(below, total.delta)] if below else []
+    return tuple(found)
+
+
+def largest_part(terms: Terms, left: Amounts, counted: Currency | None) -> str:
+    """The largest part, to 4 decimals, that still fits in the currency of parts; "" when there is none."""
+    rest = None if counted is None else left.get(counted)
+    limits: Mapping[Currency, Fraction] = dict(terms.limits)
+    if counted is None or not rest:
+        return ""
+    steps = math.floor(rest / limits[counted] * 10**_DIGITS)
+    return f"{steps / 10**_DIGITS:g}" if steps else ""
+
+
+def relation_cure(ledger: Neighbours, charged: Neighbours) -> str:
+    """What to do about a charge whose relation the ledger does not take."""
+    if (ledger, charged) == ("add_remove", "zero_out"):
+        return (
+            'a ledger made with neighbours="zero_out" takes both; here, plan with neighbours="add_remove", '
+            "where the number of people is secret"
+        )
+    return f'plan with neighbours="{ledger}" (of the sensitivity, the estimator, the table or the training)'
+
+
+def _without_traces(terms: Terms, left: Amounts) -> Amounts:
+    """What is left, but nothing where decimals that were rounded leave a trace of the limit: nobody can use it."""
+    limits: Mapping[Currency, Fraction] = dict(terms.limits)
+    least = {name: limits.get(name, Fraction(0)) * _A_TRACE for name in left}  # a reserve of delta has no limit there
+    return {name: rest and (rest if rest > least[name] else Fraction(0)) for name, rest in left.items()}
+
+
+def _fewer_steps(left: Amounts, charge: Charge | None) -> int:
+    """How many steps of a refused run would fit; 0 where that is none, or not known."""
+    what = None if charge is None else charge.what
+    if charge is None or not isinstance(what, Composition) or not isinstance(what.loss, Subsampled):
+        return 0
+    pairs = [(left.get(currency), price) for currency, price in charge.price.items()]
+    # Costs are sums over equal steps, rounded up once: one step less than the quotient leaves room for that.
+    counts = [math.ceil(rest / price * what.loss.steps) - 1 for rest, price in pairs if rest and price]
+    return max([0, *(min(count, what.loss.steps - 1) for count in counts)])
+
+
+def _rounded_down(value: Fraction) -> float:
+    if value <= 0:
+        return 0.0
+    places = _DIGITS - 1 - math.floor(math.log10(value))
+    scale = Fraction(10) ** places
+    return decimal_down(Fraction(math.floor(value * scale)) / scale)
 
 
 def priced(settings: Settings, what: object, taken: Fraction = Fraction(0)) -> Charge:
-    """What would be charged, proved, with its price in the ledger's currencies and what it takes from the reserve.
-
-    Raises:
-        ArgumentError: Neither a plan nor a composition.
-        GuaranteeError: The plan does not keep its own promise.
-        BudgetError: It is for a relation that the ledger does not take, or holds steps that its order cannot bound.
-    """
+    """What would be charged, proved, with its price in the ledger's currencies and what it takes from the reserve."""
     asked, beside = charge_of(what)
     charge = Charge.of(asked, settings.terms.currencies, settings.terms.order, taken + beside)
     if not covered(settings.neighbours, charge.neighbours):
@@ -44,20 +192,16 @@ def _is_the_whole(total: Budget, charge: Charge) -> bool:
     promise = charge.promise
     if isinstance(charge.what, JointCharge):  # its promise holds with what it takes, and nothing more
         return promise == total and charge.taken == decimal_fraction(charge.what.delta)
-    if not charge.taken:
-        return promise == total
     if not (isinstance(total, ApproxDP) and isinstance(promise, (ApproxDP, PureDP))):
         return False
+    if not charge.taken:  # Laplace noise may keep the epsilon without any delta
+        return promise in (total, PureDP(total.epsilon) if total.epsilon else total)
     delta = decimal_fraction(promise.delta) if isinstance(promise, ApproxDP) else Fraction(0)
     return promise.epsilon <= total.epsilon and delta + charge.taken <= decimal_fraction(total.delta)
 
 
 def admitted(settings: Settings, seen: History, charge: Charge) -> Amounts:
-    """The cost to record, if some rule accepts the whole history with this charge.
-
-    Raises:
-        BudgetError: No rule does.
-    """
+    """The cost to record, if some rule accepts the whole history with this charge."""
     terms, price = settings.terms, charge.price
     if (terms.reserve is not None or not charge.taken) and accepts(terms, added(seen.sums, price)):
         return price

@@ -5,20 +5,20 @@ say what differs. Every transaction opens a connection of its own and closes it:
 carried over a fork, or left stale by a restart of the server.
 """
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError as BadUrl
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from inid.accounting.addresses import Address
-from inid.accounting.records import Row
-from inid.accounting.settings import Settings
-from inid.accounting.stores import Head, Mark, first_head
-from inid.errors import BudgetError, RecordError, Words
-
-__all__ = ["CHARGES", "GRANTS", "LEDGERS", "SCHEMA", "DatabaseStore", "fields", "make_tables"]
+from inid._version import RECORD_FORMAT
+from inid.accounting.records import Entry
+from inid.accounting.rules import Settings
+from inid.accounting.stores import GRANTS, Address, Head, Mark, first_head, in_schema
+from inid.errors import ArgumentError, BudgetError, MissingExtraError, RecordError, Words, unread_format
 
 _METADATA = sa.MetaData()
 SCHEMA = sa.Table("inid_schema", _METADATA, sa.Column("version", sa.Integer, primary_key=True, autoincrement=False))
@@ -26,6 +26,8 @@ LEDGERS = sa.Table(
     "inid_ledgers",
     _METADATA,
     sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("id", sa.Text, nullable=False),  # tells the ledger from others, and is that of its copies too
+    sa.Column("backup", sa.Text),  # when it was copied, where it is a backup
     sa.Column("settings", sa.Text, nullable=False),
     sa.Column("charges", sa.Integer, nullable=False),
     sa.Column("spent", sa.Text, nullable=False),
@@ -44,20 +46,15 @@ CHARGES = sa.Table(
     sa.Column("digest", sa.Text, nullable=False),
 )
 _HEAD = (LEDGERS.c.settings, LEDGERS.c.charges, LEDGERS.c.spent, LEDGERS.c.digest)
-_ROW = tuple(column for column in CHARGES.c if column.name != "ledger")
+_ENTRY = tuple(column for column in CHARGES.c if column.name != "ledger")
 _NO_RIGHTS = "42501"  # PostgreSQL's code for it
 _NO_TRANSACTION = "25"  # a class of states of PostgreSQL: a standby or another server that only reads, above all
-GRANTS = (
-    "GRANT SELECT ON inid_schema, inid_ledgers, inid_charges TO role; "
-    "GRANT INSERT ON inid_ledgers, inid_charges TO role; GRANT UPDATE ON inid_ledgers TO role;"
-)
 
 
 class DatabaseStore:
     """What both databases share. A subclass says how to connect, how to lock and where the tables are."""
 
     persistent = True
-    versions: tuple[int, ...] = (1,)  # of the tables, as this library reads them; it writes the last
 
     def __init__(self, engine: sa.Engine, address: Address, name: str) -> None:
         self.engine = engine
@@ -66,11 +63,7 @@ class DatabaseStore:
         self.name = name
 
     def load(self) -> str | None:
-        """The settings of the ledger as stored; None when there is no such ledger yet.
-
-        Raises:
-            RecordError: The tables are of an unknown version.
-        """
+        """The settings of the ledger as stored; None when there is no such ledger yet."""
         with self._connected(writes=False) as connection:
             return self._stored(connection)
 
@@ -81,13 +74,12 @@ class DatabaseStore:
             stored = self._stored(connection)
             if stored is not None:
                 return stored
-            if self._has_tables(connection):
-                self._write_version(connection)
-            else:
+            if not self._has_tables(connection):
                 self._make_place(connection)
                 make_tables(connection)
             head = first_head(settings)
-            self._insert_ledger(connection, head)
+            own = {"name": self.name, "id": secrets.token_hex(16), "backup": None}
+            connection.execute(LEDGERS.insert().values(**own, **fields(head)))
         return head.settings
 
     def names(self) -> tuple[str, ...]:
@@ -95,15 +87,14 @@ class DatabaseStore:
         with self._connected(writes=False) as connection:
             if not self._has_tables(connection):
                 return ()
-            self._version(connection)
+            self._check_format(connection)
             return tuple(connection.scalars(sa.select(LEDGERS.c.name).order_by(LEDGERS.c.name)))
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator["_DatabaseTransaction"]:
         """A transaction on one ledger; it has committed when the block ends without an error."""
         with self._connected(writes=writes, charges=writes) as connection:
-            if writes:
-                self._write_version(connection)
+            self._check_format(connection)
             yield _DatabaseTransaction(self, connection, writes=writes)
 
     def close(self) -> None:
@@ -111,37 +102,26 @@ class DatabaseStore:
         self.engine.dispose()
 
     def mark(self, connection: sa.Connection) -> Mark:
-        """What tells this ledger apart: for tables that keep nothing of the kind, the digest of its first charge."""
-        first = sa.select(CHARGES.c.digest).where(CHARGES.c.ledger == self.name, CHARGES.c.number == 1)
-        return Mark(connection.scalar(first), None)
+        """The ledger's own id, and when it was copied where it is a backup."""
+        marked = sa.select(LEDGERS.c.id, LEDGERS.c.backup).where(LEDGERS.c.name == self.name)
+        return Mark(*connection.execute(marked).one())
 
     def adopt(self, connection: sa.Connection) -> None:
-        """Take the mark of a backup away from the ledger, where there can be one."""
-
-    def insert_charge(self, connection: sa.Connection, row: Row) -> None:
-        """Add a row."""
-        connection.execute(CHARGES.insert().values(ledger=self.name, **fields(row)))
+        """Take the mark of a backup away from the ledger."""
+        connection.execute(sa.update(LEDGERS).where(LEDGERS.c.name == self.name).values(backup=None))
 
     def _stored(self, connection: sa.Connection) -> str | None:
         if not self._has_tables(connection):
             return None
-        self._version(connection)
+        self._check_format(connection)
         found: str | None = connection.scalar(sa.select(LEDGERS.c.settings).where(LEDGERS.c.name == self.name))
         return found
 
-    def _version(self, connection: sa.Connection) -> int:
-        versions: list[int] = list(connection.scalars(sa.select(SCHEMA.c.version)))
-        if len(versions) != 1 or versions[0] not in self.versions:
-            raise RecordError(
-                f"the tables in {self.where} have schema version {', '.join(map(repr, versions)) or 'none'}, "
-                f"this library reads {' and '.join(map(str, self.versions))}: use the version of inid that wrote them, "
-                "or another place."
-            )
-        return versions[0]
-
-    def _write_version(self, connection: sa.Connection) -> None:
-        """Make sure that the tables are of the version that this library writes."""
-        self._version(connection)
+    def _check_format(self, connection: sa.Connection) -> None:
+        """Refuse tables that another version of this library made."""
+        formats: list[int] = list(connection.scalars(sa.select(SCHEMA.c.version)))
+        if formats != [RECORD_FORMAT]:
+            raise unread_format(f"the ledger in {self.where}", formats[0] if len(formats) == 1 else None)
 
     @contextmanager
     def _connected(self, *, writes: bool, charges: bool = False) -> Iterator[sa.Connection]:
@@ -169,7 +149,7 @@ class DatabaseStore:
             return self._unusable(reason, charges=charges)
         return RecordError(
             f"the ledger in {self.where} does not read as a ledger: {reason}. Nothing may be released: "
-            "restore the database from a backup that is not older than the last release, or open another ledger."
+            "restore the database from a backup that is not older than the last release."
         )
 
     def _unusable(self, reason: str, *, charges: bool = False) -> BudgetError:
@@ -201,9 +181,6 @@ class DatabaseStore:
     def _make_place(self, connection: sa.Connection) -> None:
         """Refuse a place in which tables must not be made, or make it."""
 
-    def _insert_ledger(self, connection: sa.Connection, head: Head) -> None:
-        connection.execute(LEDGERS.insert().values(name=self.name, **fields(head)))
-
 
 class _DatabaseTransaction:
     """One transaction on one ledger."""
@@ -221,9 +198,9 @@ class _DatabaseTransaction:
             raise self._vanished()
         return Head(*found)
 
-    def rows(self, after: int) -> list[Row]:
-        query = sa.select(*_ROW).where(CHARGES.c.ledger == self._store.name, CHARGES.c.number > after)
-        return [Row(*found) for found in self._connection.execute(query.order_by(CHARGES.c.number))]
+    def entries(self, after: int) -> list[Entry]:
+        query = sa.select(*_ENTRY).where(CHARGES.c.ledger == self._store.name, CHARGES.c.number > after)
+        return [Entry(*found) for found in self._connection.execute(query.order_by(CHARGES.c.number))]
 
     def mark(self) -> Mark:
         return self._store.mark(self._connection)
@@ -231,8 +208,8 @@ class _DatabaseTransaction:
     def adopt(self) -> None:
         self._store.adopt(self._connection)
 
-    def append(self, row: Row, head: Head) -> None:
-        self._store.insert_charge(self._connection, row)
+    def append(self, entry: Entry, head: Head) -> None:
+        self._connection.execute(CHARGES.insert().values(ledger=self._store.name, **fields(entry)))
         update = LEDGERS.update().where(LEDGERS.c.name == self._store.name).values(**fields(head))
         if self._connection.execute(update).rowcount != 1:
             raise self._vanished()
@@ -244,11 +221,119 @@ class _DatabaseTransaction:
 
 
 def make_tables(connection: sa.Connection) -> None:
-    """The tables of ledgers, in version 1."""
+    """The tables of ledgers."""
     _METADATA.create_all(connection)
-    connection.execute(SCHEMA.insert().values(version=1))
+    connection.execute(SCHEMA.insert().values(version=RECORD_FORMAT))
 
 
-def fields(record: Head | Row) -> dict[str, Any]:
+def fields(record: Head | Entry) -> dict[str, Any]:
     """The columns of a record by name."""
     return dict(vars(record))
+
+
+# A ledger on a PostgreSQL server: in which schema it is, and how it is locked.
+#
+# The schema is part of where a ledger is. Names without one mean different tables to different roles, so two roles
+# would each get a ledger "census" at one address, with a budget each. Tables are therefore always named with their
+# schema:
+#
+# - the one that the address names (`?schema=census`), or else
+# - the only one in the whole database that holds tables of ledgers, if it is on the role's search path, or else,
+# - where there are none yet, the schema in which the role makes tables.
+#
+# Which schemas hold such tables is read from `pg_class`, which shows those of other roles too; when a ledger is made,
+# under a lock on the whole database that covers the look and the making.
+
+_CREATION_LOCK = 0x696E6964  # "inid": an arbitrary key under which all that make ledgers in a database take turns
+_HOLDING = sa.text(
+    "SELECT DISTINCT n.nspname::text FROM pg_catalog.pg_class c "
+    "JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE c.relname IN ('inid_schema', 'inid_ledgers', 'inid_charges') AND c.relkind IN ('r', 'p', 'v', 'm', 'f') "
+    "AND n.nspname !~ '^pg_' ORDER BY 1"
+)
+_PATH = sa.text("SELECT pg_catalog.current_schemas(false)::text[]")
+_EXISTS = sa.text("SELECT count(*) FROM pg_catalog.pg_namespace WHERE nspname = :name")
+_NOT_FOR_TABLES = ("pg_", "information_schema")  # temporary tables (pg_temp) vanish with their connection
+
+
+class PostgresStore(DatabaseStore):
+    """A ledger on a server. Writers lock the ledger's own row (SELECT ... FOR UPDATE)."""
+
+    def __init__(self, address: Address, name: str, timeout: float) -> None:
+        self._milliseconds = max(1, round(timeout * 1000))
+        self._schema: str | None = None  # not known before the first look
+        try:
+            engine = sa.create_engine(
+                address.url,
+                poolclass=sa.pool.NullPool,
+                hide_parameters=True,
+                connect_args={"connect_timeout": max(2, round(timeout))},
+            )
+        except ModuleNotFoundError as error:
+            raise MissingExtraError(
+                f"a ledger on PostgreSQL needs the package {error.name}: install the extra with "
+                "pip install '.[postgres]' in inid's checkout, or keep the ledger in a file."
+            ) from None
+        except (BadUrl, ValueError):
+            raise ArgumentError(
+                "the database's address does not parse: pass postgresql://user:password@host:port/database."
+            ) from None
+        super().__init__(engine, address, name)
+
+    def _options(self, connection: sa.Connection, *, writes: bool) -> sa.Connection:
+        # A writer must see what was committed while it waited for the lock; a reader wants one consistent picture.
+        return connection.execution_options(isolation_level="READ COMMITTED" if writes else "REPEATABLE READ")
+
+    def _begun(self, connection: sa.Connection) -> None:
+        connection.execute(sa.text(f"SET LOCAL lock_timeout = {self._milliseconds}"))
+        connection.execute(sa.text("SET LOCAL synchronous_commit = on"))
+        if self._schema is not None:
+            self._use(connection, self._schema)
+
+    def _lock_creation(self, connection: sa.Connection) -> None:
+        connection.execute(sa.text(f"SELECT pg_catalog.pg_advisory_xact_lock({_CREATION_LOCK})"))
+
+    def _has_tables(self, connection: sa.Connection) -> bool:
+        holding: list[str] = list(connection.scalars(_HOLDING))
+        path: list[str] = connection.scalar(_PATH) or []
+        schema = self._chosen(connection, holding, path)
+        if schema is not None and schema.startswith(_NOT_FOR_TABLES):
+            raise ArgumentError(
+                f"a ledger cannot be in the schema {schema} of {self.address.where}: temporary tables and those of the "
+                "system are no place for a budget. Name another schema by ?schema=... in the address."
+            )
+        if schema is not None and (schema in holding or self._schema is None):
+            self._use(connection, schema)
+        return schema in holding
+
+    def _chosen(self, connection: sa.Connection, holding: list[str], path: list[str]) -> str | None:
+        """The schema that the address means; None where it means none."""
+        stated = self.address.schema
+        if stated is not None:
+            if not connection.scalar(_EXISTS, {"name": stated}):
+                raise BudgetError(
+                    f'there is no schema "{stated}" in {self.address.where}: have it made by CREATE SCHEMA, or name '
+                    "another by ?schema=... in the address."
+                )
+            return stated
+        if len(holding) > 1 or (holding and holding[0] not in path):
+            there = ", ".join(holding)
+            fits = "its address fits several" if len(holding) > 1 else "the address does not lead to it"
+            raise BudgetError(
+                f"the schema of the ledger must be named: in {self.address.where} there are tables of ledgers in "
+                f"{there}, and {fits}. Add ?schema={holding[0]}, for example, to the address; a budget that is split "
+                "over schemas by mistake is spent once in each."
+            )
+        return holding[0] if holding else path[0] if path else None
+
+    def _make_place(self, connection: sa.Connection) -> None:  # noqa: ARG002 - as the other
+        if self._schema is None:
+            raise BudgetError(
+                f"the role has no schema in {self.address.where} to make a ledger in: name one by ?schema=... in the "
+                "address."
+            )
+
+    def _use(self, connection: sa.Connection, schema: str) -> None:
+        self._schema = schema
+        self.where = in_schema(self.address.where, schema) if self.address.schema is None else self.address.where
+        connection.execution_options(schema_translate_map={None: schema})

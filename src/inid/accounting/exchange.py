@@ -11,30 +11,18 @@ from inid.curves import Composed, Loss, PrivacyLoss, Subsampled
 from inid.curves.description import flatten
 from inid.errors import ArgumentError, MissingExtraError
 
-__all__ = ["from_dp_event", "to_dp_event"]
-
 
 def to_dp_event(composition: Composition) -> Any:
     """The `DpEvent` of a composition: Gaussian and Laplace events, composed, with Poisson sampling where it applies.
 
     A Laplace ratio e is a `LaplaceDpEvent` with noise multiplier 1/e, a Gaussian part mu a `GaussianDpEvent` with noise
     multiplier 1/mu. Multipliers are floats rounded to nearest: the event is for exchange, the certified curve is here.
-
-    Raises:
-        MissingExtraError: dp_accounting is not installed.
     """
     return _event(_library(), composition.loss)
 
 
 def from_dp_event(event: Any) -> Composition:
-    """The composition that a `DpEvent` describes, for neighbours="add_remove".
-
-    Takes Gaussian, Laplace, composed, self-composed and Poisson-sampled events, and `NoOpDpEvent`.
-
-    Raises:
-        ArgumentError: The event is of another kind.
-        MissingExtraError: dp_accounting is not installed.
-    """
+    """The composition that a `DpEvent` describes, for neighbours="add_remove"."""
     return Composition(_loss(_library(), event), "add_remove")
 
 
@@ -42,7 +30,9 @@ def _library() -> Any:
     try:
         import dp_accounting
     except ImportError:
-        raise MissingExtraError("exchange of events needs dp_accounting: pip install 'inid[interop]'.") from None
+        raise MissingExtraError(
+            "exchange of events needs dp_accounting: run pip install '.[interop]' in inid's checkout."
+        ) from None
     return dp_accounting
 
 

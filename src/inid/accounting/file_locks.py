@@ -28,8 +28,6 @@ from threading import Lock
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["FileIdentity", "LockError", "file_lock", "has_locks", "identity", "read_bytes"]
-
 FileIdentity = tuple[int, int]  # device and inode: one file, whatever it is called
 
 _BYTE = 2**62  # SQLite locks bytes around 2^30
@@ -42,17 +40,7 @@ class LockError(OSError):
 
 
 def file_lock(path: Path, *, alone: bool, timeout: float) -> AbstractContextManager[FileIdentity]:
-    """Hold a lock on a file that exists, shared or alone; yields which file it is on.
-
-    Args:
-        path: The file.
-        alone: Whether nobody else may hold a lock at the same time; otherwise any number may that read.
-        timeout: How many seconds to wait.
-
-    Raises:
-        LockError: It was not granted in time, or this file system has no such locks.
-        OSError: The file cannot be opened.
-    """
+    """Hold a lock on a file that exists, shared or alone; yields which file it is on."""
     return _LOCK(path, alone, timeout)
 
 

@@ -1,39 +1,40 @@
-"""The history of a ledger as it is read: rows chained by digests, their exact sums, and the steps that were leased.
+"""The history of a ledger as it is read: entries chained by digests, their exact sums, and the steps that were leased.
 
-A lease is a row of its own that costs nothing and says which steps of an earlier charge were handed out:
+A lease is an entry of its own that costs nothing and says which steps of an earlier charge were handed out:
 
     {"inid_lease": 3, "first": 100, "count": 50}        steps 100 to 149 of charge 3
 
-Being rows of one chain, leases are as atomic and as lasting as charges, and no step is ever handed out twice.
+Being entries of one chain, leases are as atomic and as lasting as charges, and no step is ever handed out twice.
 """
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 
-from inid.accounting.amounts import Amounts, added, amounts_from_text, amounts_to_text
+from inid._version import RECORD_FORMAT
 from inid.accounting.charges import charged_steps
-from inid.accounting.records import Receipt, Record, Row, first_digest
-from inid.accounting.rules import Terms
+from inid.accounting.costs import Amounts, Currency, Spending, added, amounts_from_text, amounts_to_text, currency_name
+from inid.accounting.records import Entry, Receipt, Record, first_digest
+from inid.accounting.rules import Settings, Terms
 from inid.accounting.stores import Head
 from inid.arguments import integer, shown
 from inid.errors import BudgetError, RecordError
 
-__all__ = ["History", "NewerEntryError", "Steps", "is_known", "is_lease", "lease_text", "leased_steps"]
-
 _LEASE = '{"inid_lease"'  # how the text of a lease begins
-_KIND = re.compile(r'\{"(inid[a-z_]*)": ([0-9]+)[,}]')  # how every entry begins: its kind, and the version of its kind
-_KNOWN = {"inid": 1, "inid_composition": 1, "inid_parts": 2}  # a plan, a composition, several parts
+_KINDS = ("inid", "inid_composition", "inid_parts")  # a plan, a composition, several parts
+_KNOWN = re.compile(rf'\{{"({"|".join(_KINDS)})": {RECORD_FORMAT}[,}}]')  # how every charge begins: its kind and format
 
 
-class NewerEntryError(RecordError):
-    """An entry that is whole, and of a kind that this version does not know."""
+class UnknownEntryError(RecordError):
+    """An entry that is whole, and of a kind or a format that this version does not read."""
 
 
 @dataclass(frozen=True)
 class Steps:
-    """How many steps a charge paid for, how many of them were leased, and the digest of the charge's row."""
+    """How many steps a charge paid for, how many of them were leased, and the digest of the charge's entry."""
 
     charged: int
     leased: int
@@ -42,17 +43,9 @@ class Steps:
 
 @dataclass(frozen=True)
 class History:
-    """A prefix of the stored rows that was read and found whole.
+    """A prefix of the stored entries that was read and found whole."""
 
-    Attributes:
-        rows: How many rows there are, charges and leases.
-        charges: How many of them are charges.
-        sums: What the charges cost together, currency by currency.
-        digest: The digest of the last row.
-        steps: The state of each charge that paid for steps, by its number.
-    """
-
-    rows: int
+    entries: int
     charges: int
     sums: Amounts
     digest: str
@@ -63,49 +56,40 @@ class History:
         """The history of a ledger that was just made."""
         return cls(0, 0, terms.nothing, first_digest(settings))
 
-    def after(self, row: Row, terms: Terms) -> "History":
-        """The history with one more row.
-
-        Raises:
-            RecordError: The row is not the next one, was changed, or does not parse.
-        """
-        if row.number != self.rows + 1 or not row.follows(self.digest):
-            raise RecordError(f"charge {shown(row.number)} is missing, changed or half written")
-        sums = added(self.sums, amounts_from_text(row.cost, terms.currencies))
-        longer = replace(self, rows=row.number, sums=sums, digest=row.digest)
-        if not is_known(row):
-            raise NewerEntryError(
-                f"entry {row.number} was made by a newer version of inid: use that one, or a later one"
+    def after(self, entry: Entry, terms: Terms) -> "History":
+        """The history with one more entry."""
+        if entry.number != self.entries + 1 or not entry.follows(self.digest):
+            raise RecordError(f"charge {shown(entry.number)} is missing, changed or half written")
+        sums = added(self.sums, amounts_from_text(entry.cost, terms.currencies))
+        longer = replace(self, entries=entry.number, sums=sums, digest=entry.digest)
+        if not is_known(entry):
+            raise UnknownEntryError(
+                f"entry {entry.number} was made by another version of inid, which this one does not read: use that one"
             )
         try:
-            if is_lease(row):
-                return replace(longer, steps=self._leased(row))
-            steps = charged_steps(row.plan)
+            if is_lease(entry):
+                return replace(longer, steps=self._leased(entry))
+            steps = charged_steps(entry.plan)
         except (ValueError, KeyError, TypeError, RecursionError):
-            raise RecordError(f"row {row.number} does not parse") from None
+            raise RecordError(f"entry {entry.number} does not parse") from None
         if steps is None:
             return replace(longer, charges=self.charges + 1)
-        state = {row.number: Steps(steps, 0, row.digest)}
+        state = {entry.number: Steps(steps, 0, entry.digest)}
         return replace(longer, charges=self.charges + 1, steps={**self.steps, **state})
 
-    def continued(self, rows: Iterable[Row], terms: Terms) -> "History":
-        """The history with these rows after it."""
+    def continued(self, entries: Iterable[Entry], terms: Terms) -> "History":
+        """The history with these entries after it."""
         found = self
-        for row in rows:
-            found = found.after(row, terms)
+        for entry in entries:
+            found = found.after(entry, terms)
         return found
 
     def head(self, settings: str) -> Head:
         """The ledger's own row as it must be after this history."""
-        return Head(settings, self.rows, amounts_to_text(self.sums), self.digest)
+        return Head(settings, self.entries, amounts_to_text(self.sums), self.digest)
 
     def steps_of(self, receipt: Receipt | Record | int) -> tuple[int, Steps]:
-        """The number of a charge that paid for steps, and their state.
-
-        Raises:
-            ArgumentError: Not a receipt, a record or a number.
-            BudgetError: There is no such charge here, or it has no steps.
-        """
+        """The number of a charge that paid for steps, and their state."""
         given = receipt.id if isinstance(receipt, (Receipt, Record)) else receipt
         number = integer("receipt", given, least=1, cure="pass what charge() returned, or the number of the charge")
         state = self.steps.get(number)
@@ -119,11 +103,7 @@ class History:
         return number, state
 
     def next_steps(self, receipt: Receipt | Record | int, count: int) -> tuple[int, range]:
-        """The number of a charge and the numbers of its next steps.
-
-        Raises:
-            BudgetError: Fewer steps are left.
-        """
+        """The number of a charge and the numbers of its next steps."""
         number, state = self.steps_of(receipt)
         left = state.charged - state.leased
         if count > left:
@@ -133,34 +113,116 @@ class History:
             )
         return number, range(state.leased, state.leased + count)
 
-    def _leased(self, row: Row) -> dict[int, Steps]:
-        charge, taken = leased_steps(row)
+    def _leased(self, entry: Entry) -> dict[int, Steps]:
+        charge, taken = leased_steps(entry)
         state = self.steps.get(charge)
         if state is None or taken.start != state.leased or not taken.start < taken.stop <= state.charged:
-            raise RecordError(f"row {row.number} leases steps that charge {shown(charge)} does not have")
+            raise RecordError(f"entry {entry.number} leases steps that charge {shown(charge)} does not have")
         return {**self.steps, charge: replace(state, leased=taken.stop)}
 
 
-def is_lease(row: Row) -> bool:
-    """Whether a row hands out steps of an earlier charge instead of charging something."""
-    return row.plan.startswith(_LEASE)
+def is_lease(entry: Entry) -> bool:
+    """Whether an entry hands out steps of an earlier charge instead of charging something."""
+    return entry.plan.startswith(_LEASE)
 
 
-def leased_steps(row: Row) -> tuple[int, range]:
+def leased_steps(entry: Entry) -> tuple[int, range]:
     """The number of a charge, and the numbers of its steps that a lease hands out."""
-    lease = json.loads(row.plan)
+    lease = json.loads(entry.plan)
     return lease["inid_lease"], range(lease["first"], lease["first"] + lease["count"])
 
 
-def is_known(row: Row) -> bool:
-    """Whether a row is of a kind, and a version of that kind, that this library reads.
+def is_known(entry: Entry) -> bool:
+    """Whether an entry is of a kind and a format that this library reads.
 
-    What a newer version writes may restrict what can follow, so it is not passed over.
+    What another version writes may restrict what can follow, so it is not passed over.
     """
-    kind = _KIND.match(row.plan)
-    return is_lease(row) or (kind is not None and int(kind[2]) <= _KNOWN.get(kind[1], -1))
+    return is_lease(entry) or _KNOWN.match(entry.plan) is not None
 
 
 def lease_text(charge: int, steps: range) -> str:
     """The record of a lease."""
     return json.dumps({"inid_lease": charge, "first": steps.start, "count": len(steps)})
+
+
+_TINY = Fraction(1, 10**12)  # a sum of rounded parts is whole when no more than this is missing
+
+
+def summary(
+    settings: Settings,
+    seen: History,
+    place: str,
+    *,
+    last: Record | None = None,
+    others: tuple[str, ...] = (),
+    obstacle: str | None = None,
+) -> str:
+    """The text of a ledger."""
+    terms = settings.terms
+    spent, left = spending(terms, seen.sums), left_of(terms, seen.sums)
+    limit = Spending(terms.all_limits, terms.order, left=True)
+    table = [("currency", "spent", "left", "limit")]
+    table += [
+        (name, used, rest, most)
+        for (name, used), (_, rest), (_, most) in zip(spent.lines(), left.lines(), limit.lines(), strict=True)
+    ]
+    widths = [max(len(line[i]) for line in table) for i in range(4)]
+    body = ["  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in table]
+    counted = f", parts counted in {settings.currency}" if settings.currency else ""
+    if len(terms.limits) > 1 and not counted and percent_currency(settings, seen):
+        counted = f", % of {percent_currency(settings, seen)}"
+    facts = f"{settings.total}, {times(seen)}, neighbours {settings.neighbours}, unit {settings.unit}{counted}"
+    if last is not None:
+        body.append(f"last: {last}")
+    if others:
+        body.append(f"other ledgers there: {', '.join(others)}")
+    if obstacle is not None:
+        body.append(obstacle)
+    return "\n  ".join([f"{percent(settings, seen)} % spent: ledger {place}", facts, *body])
+
+
+def percent(settings: Settings, seen: History) -> int:
+    """How much is spent, in whole percent rounded up, in the currency that `counted_share` chooses."""
+    _, share = counted_share(settings, seen)
+    return min(math.ceil(100 * (share - _TINY)), 100)
+
+
+def percent_currency(settings: Settings, seen: History) -> str:
+    """The currency in which `percent` counts, in words; empty where charge 1 took the whole promise."""
+    currency, _ = counted_share(settings, seen)
+    return "" if currency is None else currency_name(currency, settings.terms.order)
+
+
+def counted_share(settings: Settings, seen: History) -> tuple[Currency | None, Fraction]:
+    """The currency in which `percent` counts, if there is one, and the part of it that is spent.
+
+    It is the currency of parts while some of it is left, else the one with the most room: where one currency is used
+    up and another is not, the next release still fits, and "100 % spent" would be false.
+    """
+    limits: dict[Currency, Fraction] = dict(settings.terms.limits)
+    shares = {c: _share(amount, limits[c]) for c, amount in seen.sums.items() if amount is not None and c in limits}
+    counted = settings.counted
+    if counted in shares and shares[counted] < 1:
+        return counted, shares[counted]
+    return min(shares.items(), key=lambda pair: pair[1], default=(None, Fraction(1)))
+
+
+def spending(terms: Terms, amounts: Amounts) -> Spending:
+    """Amounts in the ledger's currencies."""
+    return Spending(tuple((c, amounts[c]) for c in terms.currencies), terms.order)
+
+
+def left_of(terms: Terms, sums: Amounts) -> Spending:
+    """What is left of each limit."""
+    pairs = ((currency, limit, sums[currency]) for currency, limit in terms.all_limits)
+    rest = tuple((c, None if spent is None else max(limit - spent, Fraction(0))) for c, limit, spent in pairs)
+    return Spending(rest, terms.order, left=True)
+
+
+def times(seen: History) -> str:
+    """How many charges there were, in words."""
+    return "1 charge" if seen.charges == 1 else f"{seen.charges} charges"
+
+
+def _share(amount: Fraction, limit: Fraction) -> Fraction:
+    return amount / limit if limit else Fraction(1 if amount else 0)

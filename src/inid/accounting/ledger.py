@@ -1,33 +1,202 @@
 """The ledger: a budget that several releases share, which cannot be spent twice and whose record cannot be lost.
 
-A charge is committed before `charge` returns. Costs: `costs`; rules: `rules`; what fits: `admission`; rows: `journal`.
+A charge is committed before `charge` returns. What it costs: `costs`; whether it fits: `rules` and `admission`.
 """
 
+import getpass
+import socket
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from inid.accounting.addresses import read_address
-from inid.accounting.admission import admitted, priced
-from inid.accounting.amounts import Amounts, Currency
+from inid.accounting.admission import NoRoomError, admitted, largest, largest_promises, priced, what_fits
 from inid.accounting.composition import Composition, PlanOfTable
-from inid.accounting.history import History, lease_text, leased_steps
+from inid.accounting.costs import Amounts, Currency, Spending
+from inid.accounting.history import (
+    History,
+    lease_text,
+    leased_steps,
+    left_of,
+    percent,
+    percent_currency,
+    spending,
+    summary,
+)
 from inid.accounting.journal import Journal
-from inid.accounting.ledger_view import LedgerView
+from inid.accounting.parts import PartsTable, part_of, parts_table, plans_of_one_number, read_part
 from inid.accounting.records import Receipt, Record
-from inid.accounting.rules import Rule
-from inid.accounting.settings import Settings
-from inid.accounting.short_texts import read_word, who
-from inid.accounting.stores import MemoryStore, Store, open_store
-from inid.accounting.summary import spending
-from inid.arguments import integer, real
-from inid.errors import BudgetError
+from inid.accounting.rules import Rule, Settings, Terms
+from inid.accounting.stores import MemoryStore, Store, read_address
+from inid.arguments import escaped, integer, read_word, real
+from inid.errors import BudgetError, GuaranteeError, Words
 from inid.numbers.decimals import decimal_fraction
 from inid.planning import NoisePlan
 from inid.promises import Budget
 from inid.sets import Neighbours
 
-__all__ = ["Ledger"]
+if TYPE_CHECKING:
+    from inid.accounting.databases import DatabaseStore
+
+# What a ledger can be asked: its settings, what is spent and left, parts, its history. Nothing here changes it.
+
+
+class LedgerView:
+    """A ledger as it is looked at; `Ledger` adds what changes it."""
+
+    _journal: Journal
+    _name: str
+
+    @property
+    def total(self) -> Budget:
+        """The promise that all charges together keep."""
+        return self._settings.total
+
+    @property
+    def rule(self) -> str:
+        """The composition rule."""
+        return self._settings.rule
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The neighbouring relation that every plan must be for."""
+        return self._settings.neighbours
+
+    @property
+    def unit(self) -> str:
+        """What one neighbour differs in."""
+        return self._settings.unit
+
+    @property
+    def currency(self) -> Currency | None:
+        """The currency in which parts are counted: the stated one, or the only one there is; None when neither is."""
+        return self._settings.counted
+
+    @property
+    def persistent(self) -> bool:
+        """Whether the ledger outlives this process."""
+        return self._journal.store.persistent
+
+    def part(self, part: str | Fraction | Decimal | float) -> Budget:
+        """A promise that costs at most a part of this ledger's total: parts that add up to 1 always fit.
+
+        Counted in the currency that was stated when the ledger was made: a part of epsilon is a `PureDP`, of mu^2 a
+        `GaussianDP`, of rho a `ZCDP`, of Renyi divergences a `RenyiDP`. Other charges to the same ledger take room from
+        the parts that were not charged yet.
+
+        Args:
+            part: "1/3", "0.25" or 0.25, for example; "rest" for all that is left.
+
+        Raises:
+            ArgumentError: Not above 0 and at most 1.
+            BudgetError: The ledger was made without a currency (the message shows what a part buys in each), or less
+                than this part is left.
+        """
+        share = None if part == "rest" else read_part(part)
+        counted = self._settings.counted
+        if counted is None:
+            raise BudgetError(
+                "this ledger was made without a currency in which parts are counted, and that never changes: make "
+                f"another by name=..., with currency=... (--currency), as suits.\n{self.parts_table(share or 1)}",
+                code="parts_uncounted",
+                parts=Words(self.parts_table(share or 1)),
+            )
+        left = dict(left_of(self._terms, self._journal.read().sums).amounts)
+        amount = left[counted] if share is None else share * dict(self._terms.limits)[counted]
+        if amount is None or not amount <= (rest := left[counted] or Fraction(0)) or not rest:
+            raise NoRoomError(
+                f"less than the part {part} of this ledger is left. "
+                f"{what_fits(self._terms, left, counted)} A total cannot grow.",
+                code="part_gone",
+                asked=Words(part),
+                **largest(self._terms, left, counted),
+            )
+        return part_of(self._terms, counted, amount)
+
+    def parts_table(self, part: str | Fraction | Decimal | float = "1/3") -> PartsTable:
+        """What a part of this ledger buys in each of its currencies, counted or not; prints as a table."""
+        return parts_table(self.total, self._terms, read_part(part))
+
+    def can_afford(self, plan: NoisePlan | Composition | PlanOfTable | Budget) -> bool:
+        """Whether `charge` would accept this now. Changes nothing; another process may still be faster.
+
+        Args:
+            plan: A plan or a composition, or a promise: then it is asked for one number under this promise, with each
+                kind of noise that the promise allows, and all must fit. Laplace noise on many numbers can cost more
+                under `ApproxDP`: ask with the plan.
+
+        Raises:
+            ArgumentError: Neither a plan nor a promise.
+            BudgetError: The database cannot be read.
+            RecordError: The stored history is damaged.
+        """
+        asked = plans_of_one_number(plan, self.neighbours) if isinstance(plan, Budget) else [plan]
+        try:
+            charges = [priced(self._settings, one) for one in asked]
+        except (BudgetError, GuaranteeError):
+            return False
+        seen = self._journal.read()
+        if self._journal.obstacle is not None:
+            return False
+        try:
+            for charge in charges:
+                admitted(self._settings, seen, charge)
+        except BudgetError:
+            return False
+        return True
+
+    def spent(self) -> Spending:
+        """The exact sum of all charges in each currency that the ledger counts.
+
+        With an ApproxDP total this is deliberately not an (epsilon, delta): only the total is a guarantee, and a
+        half-way conversion, chosen after seeing answers, is not.
+        """
+        return spending(self._terms, self._journal.read().sums)
+
+    def remaining(self) -> Spending:
+        """What is left of each limit; a charge must fit one of them together with the whole history.
+
+        It prints as one line, which also names the largest promise of each kind that still fits, to four digits.
+        """
+        left = left_of(self._terms, self._journal.read().sums)
+        return replace(left, fits=largest_promises(self.total, self._terms, dict(left.amounts)))
+
+    def percent_spent(self) -> int:
+        """How much is spent, in whole percent rounded up: in the currency of parts, else by the rule with most room."""
+        return percent(self._settings, self._journal.read())
+
+    def percent_currency(self) -> str:
+        """In what `percent_spent` counts, in words; empty where charge 1 took the whole promise."""
+        return percent_currency(self._settings, self._journal.read())
+
+    def history(self) -> tuple[Record, ...]:
+        """Every charge, oldest first, read anew and checked entry by entry."""
+        return self._journal.records()
+
+    def __repr__(self) -> str:
+        name = f" name={self._name!r}" if self._name else ""
+        return f"<Ledger in {self._store.where}:{name} total={self.total}>"
+
+    def __str__(self) -> str:
+        records, seen = self._journal.records(), self._journal.read()
+        others = tuple(name for name in self._store.names() if name != self._name)
+        place = f'"{self._name}" in {self._store.where}' if self._name else f"in {self._store.where}"
+        last = records[-1] if records and self.persistent else None
+        return summary(self._settings, seen, place, last=last, others=others, obstacle=self._journal.obstacle)
+
+    @property
+    def _store(self) -> Store:
+        return self._journal.store
+
+    @property
+    def _settings(self) -> Settings:
+        return self._journal.settings
+
+    @property
+    def _terms(self) -> Terms:
+        return self._settings.terms
 
 
 class Ledger(LedgerView):
@@ -189,10 +358,12 @@ class Ledger(LedgerView):
                 "a lasting ledger takes no charges for releases without real noise (private=False): "
                 "test with a ledger in memory, Ledger(total=...)."
             )
-        row, cost = self._journal.append(
+        entry, cost = self._journal.append(
             lambda seen: (text, charge.texts(self._by), admitted(self._settings, seen, charge))
         )
-        return Receipt(row.number, row.time, row.label, spending(self._terms, cost), charge.neighbours, row.digest)
+        return Receipt(
+            entry.number, entry.time, entry.label, spending(self._terms, cost), charge.neighbours, entry.digest
+        )
 
     def lease_steps(self, receipt: Receipt | Record | int, count: int, label: str = "") -> range:
         """Take the next steps of a composition that was charged; no step number is ever handed out twice.
@@ -259,7 +430,7 @@ class Ledger(LedgerView):
         ((range(0, 60), 'first night'),)
         """
         number, _ = self._journal.read().steps_of(receipt)
-        found = ((leased_steps(row), row.label) for row in self._journal.leases())
+        found = ((leased_steps(entry), entry.label) for entry in self._journal.leases())
         return tuple((steps, label) for (charge, steps), label in found if charge == number)
 
     def backup(self, path: str | Path) -> None:
@@ -342,3 +513,25 @@ class Ledger(LedgerView):
             "a ledger cannot be pickled: open it in the other process with Ledger.open(...), or stay in this one, "
             'with threads: joblib.parallel_config(backend="threading").'
         )
+
+
+def who() -> str:
+    """The user and the host of this process, "user@host", as far as the system knows them."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError, ImportError):  # an account without a name, as in some containers
+        user = "unknown"
+    return escaped(f"{user}@{socket.gethostname()}").encode(errors="replace").decode()
+
+
+def open_store(address: str | Path, name: str, timeout: float) -> "DatabaseStore":
+    """The store of a ledger in the database that an address names; imports SQLAlchemy."""
+    wait = real("timeout", timeout, above=0, cure="pass the seconds to wait, for example timeout=30")
+    read = read_address(address)
+    if read.path is not None:
+        from inid.accounting.sqlite import SqliteStore
+
+        return SqliteStore(read, name, wait)
+    from inid.accounting.databases import PostgresStore
+
+    return PostgresStore(read, name, wait)

@@ -15,7 +15,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from inid.accounting.amounts import Currency
+from inid.accounting.costs import Currency
 from inid.accounting.rules import Terms
 from inid.arguments import shown
 from inid.errors import ArgumentError, BudgetError
@@ -26,23 +26,13 @@ from inid.planning.plan import plan
 from inid.promises import ZCDP, Budget, GaussianDP, PureDP, RenyiDP
 from inid.sets import Neighbours, Sensitivity
 
-__all__ = ["PartsTable", "part_of", "parts_table", "plans_of_one_number", "read_part"]
-
 _MANY = 100
 _WORDS = {"epsilon": "epsilon", "mu_squared": "mu^2", "rho": "rho", "renyi": "renyi"}
 
 
 @dataclass(frozen=True)
 class PartsTable:
-    """What one part of a ledger buys in each of the currencies it could be counted in; prints as a table.
-
-    Attributes:
-        part: The part, "1/3" for example.
-        total: The promise of the ledger.
-        rows: One dictionary per currency: its name for `currency=`, the promise, the largest epsilon of Laplace noise
-            on one number, the mu of Gaussian noise, and the standard deviation of the noise on one count and on each of
-            a hundred counts, all of which one person can change by 1.
-    """
+    """What one part of a ledger buys in each of the currencies it could be counted in; prints as a table."""
 
     part: str
     total: str
@@ -65,9 +55,6 @@ class PartsTable:
 def read_part(part: str | Fraction | Decimal | float) -> Fraction:
     """A part such as "1/3", "0.25" or 0.25 as a rational; a float is the decimal that it prints as.
 
-    Raises:
-        ArgumentError: It is not above 0 and at most 1.
-
     >>> read_part("1/3"), read_part(0.25)
     (Fraction(1, 3), Fraction(1, 4))
     """
@@ -82,16 +69,11 @@ def read_part(part: str | Fraction | Decimal | float) -> Fraction:
 
 
 def part_of(terms: Terms, currency: Currency, amount: Fraction) -> Budget:
-    """The promise that costs at most this amount in a currency.
-
-    Raises:
-        BudgetError: The amount is nothing, or too little for a float.
-    """
+    """The promise that costs at most this amount in a currency."""
     number = decimal_root_down(amount) if currency == "mu_squared" else decimal_down(amount)
     if not number > 0:
         raise BudgetError(
-            f"such a part of this ledger is nothing in the currency {_WORDS[currency]}: "
-            "make a ledger with a larger total, or with another currency=...",
+            f"such a part of this ledger is too small to count in the currency {_WORDS[currency]}: take a larger part.",
             code="part_nothing",
         )
     if currency == "epsilon":

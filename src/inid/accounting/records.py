@@ -1,4 +1,4 @@
-"""One charge, as it is stored and as it is read back: rows chained by digests, receipts, history, `verify_record`."""
+"""One charge as it is stored and as it is read back: entries chained by digests, receipts, `verify_record`."""
 
 import math
 import re
@@ -8,23 +8,26 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from inid.accounting.amounts import Amounts, Spending, amounts_to_text
-from inid.accounting.composition_records import CompositionProof, composition_from_dict, proof_of
-from inid.accounting.joint_charges import JointCharge, JointProof, joint_proof_of
+from inid.accounting.composition import (
+    CompositionProof,
+    JointCharge,
+    JointProof,
+    composition_from_dict,
+    joint_proof_of,
+    proof_of,
+)
+from inid.accounting.costs import Amounts, Spending, amounts_to_text
 from inid.arguments import shown
 from inid.errors import GuaranteeError, RecordError
 from inid.planning import Certificate, NoisePlan
 
-__all__ = ["Receipt", "Record", "Row", "first_digest", "make_row", "verify_record"]
-
-_DECIDED = re.compile("^(integers|rounding model): ")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _CURVE_DIGITS = 1e-6
 
 
 @dataclass(frozen=True)
-class Row:
-    """A stored charge, every field as it lies in the table. `digest` chains it to all rows before it."""
+class Entry:
+    """A stored charge, every field as it lies in the table. `digest` chains it to all entries before it."""
 
     number: int
     time: str
@@ -35,7 +38,7 @@ class Row:
     digest: str
 
     def follows(self, previous: str) -> bool:
-        """Whether the row is whole, unchanged, and comes after the row with this digest."""
+        """Whether the entry is whole, unchanged, and comes after the entry with this digest."""
         content = (self.time, self.label, self.plan, self.certificate, self.cost)
         # SQLite lets any type into any column, and whoever repairs a table by hand may leave one behind.
         if not (type(self.number) is int and all(type(text) is str for text in content)):
@@ -45,16 +48,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Receipt:
-    """Proof of a charge that is committed: noise may be drawn now.
-
-    Attributes:
-        id: The number of the charge in the ledger.
-        time: When it was charged, in UTC.
-        label: The caller's note.
-        cost: What it cost, currency by currency.
-        neighbours: The relation for which the cost holds.
-        digest: The digest of the charge's row, which tells ledgers apart.
-    """
+    """Proof of a charge that is committed: noise may be drawn now."""
 
     id: int
     time: str
@@ -69,19 +63,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Record:
-    """One line of a ledger's history: what was charged, when, by whom, under which plan and which proof.
-
-    Attributes:
-        id: The number of the charge in the ledger.
-        time: When it was charged, in UTC.
-        label: The caller's note.
-        plan: The record of the plan, or of the composition.
-        certificate: The record of its proof.
-        cost: What it cost, currency by currency.
-        by: Who charged it, "user@host", or "" where that was not recorded.
-        delta_taken: The probability taken from the ledger's reserve beside the noise, as an exact rational.
-        digest: The digest of its row.
-    """
+    """One line of a ledger's history: what was charged, when, by whom, under which plan and which proof."""
 
     id: int
     time: str
@@ -108,7 +90,8 @@ class Record:
     def noise(self) -> str:
         """How many coordinates of which noise, or how many steps, in words."""
         if "count" in self.certificate:
-            return f"{self.plan['rows']} rows" if "rows" in self.plan else f"{self.certificate['count']} parts"
+            stream = "releases" in self.plan
+            return f"{self.plan['releases']} releases" if stream else f"{self.certificate['count']} parts"
         if "dimension" in self.certificate:
             return f"{self.certificate['dimension']} {self.certificate.get('mechanism', '')}"
         return f"{self.certificate.get('steps', '')} steps"
@@ -206,10 +189,7 @@ def _same(stored: dict[str, Any], proved: dict[str, Any]) -> bool:
     """Whether two certificates say the same.
 
     A statement may quote a point of a certified curve, whose last digits differ between machines; all else is exact.
-    Certificates of version 0.1.0 describe the arithmetic without first naming what decided.
     """
-    for certificate in (stored, proved):
-        certificate["arithmetic"] = _DECIDED.sub("", str(certificate.get("arithmetic")))
     said, proves = str(stored.pop("statement", "")), str(proved.pop("statement"))
     if stored != proved or _NUMBER.sub("#", said) != _NUMBER.sub("#", proves):
         return False
@@ -217,15 +197,15 @@ def _same(stored: dict[str, Any], proved: dict[str, Any]) -> bool:
     return all(math.isclose(float(a), float(b), rel_tol=_CURVE_DIGITS) for a, b in pairs)
 
 
-def make_row(number: int, label: str, texts: tuple[str, str], cost: Amounts, previous: str) -> Row:
-    """The next row of a ledger, stamped now; `texts` are the records of what is charged and of its proof."""
+def make_entry(number: int, label: str, texts: tuple[str, str], cost: Amounts, previous: str) -> Entry:
+    """The next entry of a ledger, stamped now; `texts` are the records of what is charged and of its proof."""
     time = datetime.now(UTC).isoformat(timespec="microseconds")
     content = (time, label, *texts, amounts_to_text(cost))
-    return Row(number, *content, _digest(previous, number, *content))
+    return Entry(number, *content, _digest(previous, number, *content))
 
 
 def first_digest(settings: str) -> str:
-    """The digest that the first row follows: the ledger's own settings."""
+    """The digest that the first entry follows: the ledger's own settings."""
     return _digest("", settings)
 
 

@@ -11,28 +11,27 @@ history is kept as one exact sum per currency. It is accepted when at least one 
                              (b) mu_squared   mu_0(epsilon, delta/2)^2
                              (c) renyi        B(a) at delta/2, one whole order a
                              (d) the whole promise in one charge, on an empty ledger
-    ApproxDP, "gaussian"     mu_squared   mu_0(epsilon, delta)^2
+    ApproxDP, "gaussian"     mu_squared   mu_0(epsilon, delta)^2, or (d)
     RenyiDP                  renyi        divergence, at its order
 
 With a reserve R, delta - R stands for delta in (b), (c) and "gaussian". The probabilities that charges take from the
 reserve add up to at most R, whichever rule accepts the rest.
 """
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, Self, get_args
 
-from inid.accounting.amounts import Amounts, Currency, read
-from inid.arguments import choice, decimal_float, integer, shown
-from inid.errors import Argument, ArgumentError, RecordError
-from inid.mechanisms import gaussian
+from inid.accounting.costs import Amounts, Currency, read
+from inid.arguments import choice, decimal_float, integer, read_word, shown
+from inid.errors import Argument, ArgumentError, BudgetError, RecordError
 from inid.numbers.decimals import decimal_down, decimal_fraction
 from inid.numbers.enclosures import enclose, exp
-from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, RenyiDP
-
-__all__ = ["Rule", "Terms", "accepts", "make_terms", "read_reserve", "terms_from_dict"]
+from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, budget_from_dict
+from inid.sets import Neighbours
 
 Rule = Literal["auto", "gaussian"]
 
@@ -77,23 +76,7 @@ class Terms:
 
 
 def make_terms(total: Budget, rule: Rule = "auto", order: int | None = None, reserve: float | None = None) -> Terms:
-    """The limits that keep a promise under a rule, each on the safe side of its root and proved.
-
-    Args:
-        total: The promise.
-        rule: "auto" or "gaussian".
-        order: The Renyi order of rule (c), a whole number; about the best one for Gaussian noise when left out.
-        reserve: The part of delta that charges may take on top of their noise.
-
-    Raises:
-        ArgumentError: The total is not a budget, or the rule is unknown or does not fit the kind of total.
-
-    >>> import inid
-    >>> make_terms(inid.PureDP(epsilon=0.5)).limits
-    (('epsilon', Fraction(1, 2)),)
-    >>> [name for name, limit in make_terms(inid.ApproxDP(epsilon=1.0, delta=1e-6)).limits]
-    ['epsilon', 'mu_squared', 'renyi']
-    """
+    """The limits that keep a promise under a rule, each on the safe side of its root and proved."""
     if not isinstance(total, Budget):
         raise ArgumentError(
             f"total must be a promise such as inid.ApproxDP(epsilon=3.0, delta=1e-6), got {shown(total)}: name it."
@@ -112,20 +95,19 @@ def make_terms(total: Budget, rule: Rule = "auto", order: int | None = None, res
     if isinstance(total, PureDP):
         terms = Terms((("epsilon", decimal_fraction(total.epsilon)),))
     elif isinstance(total, GaussianDP):
-        terms = Terms((("mu_squared", decimal_fraction(total.mu) ** 2),))
+        terms = Terms((("mu_squared", total.mu_squared),))
     elif isinstance(total, ZCDP):
         terms = Terms((("rho", decimal_fraction(total.rho)),))
     elif isinstance(total, ApproxDP) and rule == "gaussian":
-        rest = decimal_down(_kept(total, reserve))
-        terms = Terms((("mu_squared", Fraction(gaussian.mu_of(total.epsilon, rest)) ** 2),))
+        rest = ApproxDP(total.epsilon, decimal_down(_kept(total, reserve)))
+        terms = Terms((("mu_squared", rest.mu_squared),), whole=True)
     elif isinstance(total, ApproxDP):
         half = decimal_down(_kept(total, reserve) / 2)
-        mu = gaussian.mu_of(total.epsilon, half) if half else 0.0
         chosen = Fraction(_best_order(total) if order is None else order)
         renyi = max(_renyi_limit(total, chosen, reserve), Fraction(0))
         limits: tuple[tuple[Currency, Fraction], ...] = (
             ("epsilon", decimal_fraction(total.epsilon)),
-            ("mu_squared", Fraction(mu) ** 2),
+            ("mu_squared", ApproxDP(total.epsilon, half).mu_squared if half else Fraction(0)),
             ("renyi", renyi),
         )
         terms = Terms(limits, chosen, whole=True)
@@ -139,11 +121,7 @@ def make_terms(total: Budget, rule: Rule = "auto", order: int | None = None, res
 
 
 def read_reserve(total: Budget, reserve: object) -> float:
-    """A part of a total's delta, above 0 and below it.
-
-    Raises:
-        ArgumentError: It is anything else, or the total has no delta.
-    """
+    """A part of a total's delta, above 0 and below it."""
     cure = "pass a part of the total's delta, for example 1e-7 of a delta of 1e-6"
     found = decimal_float("reserve", reserve, above=0, cure=cure)
     if not isinstance(total, ApproxDP):
@@ -161,9 +139,6 @@ def terms_from_dict(record: object, total: Budget, rule: Rule, reserve: float | 
     """The terms that `Terms.to_dict` described, refused unless every limit is proved to keep the promise.
 
     A ledger keeps the limits it was made with, digit for digit, even if a later version would find better ones.
-
-    Raises:
-        RecordError: The record does not parse, or a limit in it exceeds what the promise allows.
     """
     fresh = make_terms(total, rule, reserve=reserve)
     if not (
@@ -174,8 +149,8 @@ def terms_from_dict(record: object, total: Budget, rule: Rule, reserve: float | 
         raise RecordError(f"the ledger's limits must be exactly in {', '.join(fresh.currencies)}.")
     limits = tuple((currency, read(record["limits"][currency])) for currency, _ in fresh.limits)
     order = None if record["order"] is None else read(record["order"])
-    if (order is None) != (fresh.order is None) or not (order is None or order > 1):
-        raise RecordError("the ledger's Renyi order does not parse: it must be a rational above 1.")
+    if (order is None) != (fresh.order is None) or not (order is None or (order > 1 and order.denominator == 1)):
+        raise RecordError("the ledger's Renyi order does not parse: it must be a whole number above 1.")
     if isinstance(total, RenyiDP) and order != fresh.order:
         raise RecordError(f"the ledger's Renyi order must be that of {total}: the record was changed.")
     terms = replace(fresh, limits=limits, order=order)
@@ -272,3 +247,108 @@ def _bits(x: Fraction) -> int:
     """Enough bits to tell the exponential of a number within 2^-45 of log x, however close x is to 1."""
     gap = x - 1
     return 192 + 2 * max(0, gap.denominator.bit_length() - gap.numerator.bit_length())
+
+
+# What is fixed when a ledger is made: the total, the rule with its limits, the neighbouring relation and the unit.
+
+_FIELDS = ("total", "rule", "neighbours", "unit", "terms")
+_OPTIONAL = ("currency", "reserve")  # written only where they were stated
+_NAMES: tuple[Currency, ...] = get_args(Currency)
+_WORDS: dict[str, Currency] = {**{name: name for name in _NAMES}, "mu^2": "mu_squared"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The part of a ledger that never changes."""
+
+    total: Budget
+    rule: Rule
+    neighbours: Neighbours
+    unit: str
+    terms: Terms
+    currency: Currency | None = None
+    reserve: float | None = None
+
+    @classmethod
+    def make(
+        cls,
+        total: Budget, rule: Rule = "auto", neighbours: Neighbours = "add_remove", unit: str = "row",
+        currency: Currency | None = None, order: int | None = None, reserve: float | None = None,
+    ) -> Self:  # fmt: skip
+        """Read the arguments of a new ledger."""
+        terms = make_terms(total, rule, order, reserve)
+        relation = _relation(neighbours)
+        counted = None if currency is None else read_currency(currency, terms)
+        named: Rule = "gaussian" if rule == "gaussian" else "auto"
+        kept = None if reserve is None else read_reserve(total, reserve)
+        return cls(total, named, relation, read_word("unit", unit), terms, counted, kept)
+
+    @property
+    def order(self) -> int | float | None:
+        """The Renyi order of rule (c)."""
+        order = self.terms.order
+        return None if order is None else int(order) if order.denominator == 1 else float(order)
+
+    @property
+    def counted(self) -> Currency | None:
+        """The currency in which parts of the ledger are counted: the stated one, or the only one there is."""
+        return self.terms.limits[0][0] if len(self.terms.limits) == 1 else self.currency
+
+    def to_text(self) -> str:
+        """One line of JSON; what the ledger's chain of digests starts from."""
+        record = {
+            "total": self.total.to_dict(),
+            "rule": self.rule,
+            "neighbours": self.neighbours,
+            "unit": self.unit,
+            "terms": self.terms.to_dict(),
+        }
+        stated = {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
+        return json.dumps(record | stated, sort_keys=True)
+
+    @classmethod
+    def from_text(cls, text: object) -> Self:
+        """The settings that `to_text` wrote; their limits are proved again."""
+        try:
+            record = json.loads(text) if isinstance(text, str) else None
+        except (ValueError, RecursionError):
+            record = None
+        if not (isinstance(record, dict) and set(_FIELDS) <= set(record) <= {*_FIELDS, *_OPTIONAL}):
+            raise RecordError(
+                f"the ledger's settings do not parse: they must hold {', '.join(_FIELDS)}, and beside them at most "
+                f"{', '.join(_OPTIONAL)}. Use the version of inid that wrote them."
+            )
+        rule: Literal["auto", "gaussian"] = "gaussian" if record["rule"] == "gaussian" else "auto"
+        total = budget_from_dict(record["total"])
+        try:
+            reserve = record.get("reserve")
+            plain = (record["rule"], record["neighbours"], record["unit"], record.get("currency"))
+            made = cls.make(total, *plain, reserve=reserve)
+        except ArgumentError as error:
+            raise RecordError(f"the ledger's settings do not parse: {error}") from None
+        return replace(made, terms=terms_from_dict(record["terms"], total, rule, made.reserve))
+
+    def require(self, where: str, **wanted: object) -> None:
+        """Refuse to open a ledger under other settings than its own; None stands for whatever is stored."""
+        for name, value in wanted.items():
+            stored = self.counted if name == "currency" else getattr(self, name)
+            asked = _WORDS.get(value, value) if name == "currency" and isinstance(value, str) else value
+            if asked is not None and asked != stored:
+                own = f'{name}="{stored}"' if isinstance(stored, str) else f"{name}={stored}"
+                raise BudgetError(
+                    f"the ledger in {where} was made with {own}, not {shown(value)}, and that never changes: "
+                    f"leave {name} out to use it, or open another ledger by name=..."
+                )
+
+
+def read_currency(value: object, terms: Terms) -> Currency:
+    """One of the currencies that a ledger counts, by its name or as "mu^2"."""
+    known = _WORDS.get(value) if isinstance(value, str) else None
+    if known not in dict(terms.limits):
+        listed = ", ".join('"mu^2"' if name == "mu_squared" else f'"{name}"' for name, _ in terms.limits)
+        raise ArgumentError(f"currency must be one of {listed} for this total, got {shown(value)}.")
+    return known
+
+
+def _relation(value: object) -> Neighbours:
+    return choice("neighbours", value, get_args(Neighbours))  # type: ignore[return-value]

@@ -1,11 +1,4 @@
-"""A ledger in a file of SQLite: how it is made, locked, upgraded and copied.
-
-Version 2 of the file is version 1 under another lock (`file_locks`), which processes of inid 0.2 know nothing of. So
-they are kept out: they open no file of version 2, and those that have it open already are refused their next charge by
-a trigger. A file becomes version 2 with the first charge that this library makes to it.
-
-Each ledger of version 2 has an id of its own, and the mark of a backup where it is one (`last_seen`).
-"""
+"""A ledger in a file of SQLite: how it is made, locked and copied."""
 
 import os
 import secrets
@@ -18,39 +11,18 @@ from pathlib import Path
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
-from inid.accounting.addresses import Address
-from inid.accounting.databases import CHARGES, LEDGERS, SCHEMA, DatabaseStore, fields, make_tables
+from inid.accounting.databases import LEDGERS, DatabaseStore, make_tables
 from inid.accounting.file_locks import FileIdentity, file_lock, identity, read_bytes
-from inid.accounting.records import Row
-from inid.accounting.settings import Settings
-from inid.accounting.stores import Head, Mark
+from inid.accounting.rules import Settings
+from inid.accounting.stores import Address
 from inid.errors import ArgumentError, BudgetError, RecordError
-
-__all__ = ["SqliteStore"]
 
 _SMALLEST_FILE = 512  # one page of SQLite
 _WAL = b"\x02\x02"  # bytes 18 and 19 of a file whose journal is a write-ahead log
-_CHARGES_2 = sa.table(CHARGES.name, *(sa.column(c.name) for c in CHARGES.c), sa.column("version"))
-_LEDGERS_2 = sa.table(LEDGERS.name, *(sa.column(c.name) for c in LEDGERS.c), sa.column("id"), sa.column("backup"))
-_KEEP_OUT = (
-    "CREATE TRIGGER inid_writers BEFORE INSERT ON inid_charges WHEN NEW.version IS NOT 2 "
-    "BEGIN SELECT RAISE(ABORT, 'a newer version of inid locks this ledger: charge it by inid 0.3 or later'); END"
-)
-_UPGRADE = (
-    "ALTER TABLE inid_charges ADD COLUMN version INTEGER",
-    "ALTER TABLE inid_ledgers ADD COLUMN id TEXT",
-    "ALTER TABLE inid_ledgers ADD COLUMN backup TEXT",
-    "UPDATE inid_ledgers SET id = (SELECT digest FROM inid_charges WHERE ledger = name AND number = 1)",
-    "UPDATE inid_ledgers SET id = lower(hex(randomblob(16))) WHERE id IS NULL",
-    _KEEP_OUT,
-    "UPDATE inid_schema SET version = 2",
-)
 
 
 class SqliteStore(DatabaseStore):
     """A ledger in a file. Writers hold the file alone from the first statement, by our own lock and by SQLite's."""
-
-    versions = (1, 2)
 
     def __init__(self, address: Address, name: str, timeout: float) -> None:
         self.path = (address.path or Path()).absolute()
@@ -59,11 +31,7 @@ class SqliteStore(DatabaseStore):
         super().__init__(engine, address, name)
 
     def load(self) -> str | None:
-        """The settings of the ledger as stored; None when there is no such ledger, or no such file.
-
-        Raises:
-            RecordError: The file is empty, or its tables are of an unknown version.
-        """
+        """The settings of the ledger as stored; None when there is no such ledger, or no such file."""
         return super().load() if self._exists() else None
 
     def names(self) -> tuple[str, ...]:
@@ -80,12 +48,7 @@ class SqliteStore(DatabaseStore):
         return super().create(settings)
 
     def backup(self, path: Path) -> None:
-        """Copy the file, as of one moment, to a new one whose ledgers are marked as a backup.
-
-        Raises:
-            ArgumentError: There is a file of that name, or no such folder.
-            BudgetError: The copy could not be made.
-        """
+        """Copy the file, as of one moment, to a new one whose ledgers are marked as a backup."""
         target = path.absolute()
         if not target.parent.is_dir():
             raise ArgumentError(f"the folder {target.parent} of the backup does not exist: make it first.")
@@ -96,21 +59,6 @@ class SqliteStore(DatabaseStore):
             raise ArgumentError(
                 f"there is a file {path} already, and a backup replaces none: name a new one."
             ) from None
-
-    def mark(self, connection: sa.Connection) -> Mark:
-        """The ledger's own id, and when it was copied where it is a backup."""
-        if self._version(connection) == 1:
-            return super().mark(connection)
-        marked = sa.select(_LEDGERS_2.c.id, _LEDGERS_2.c.backup).where(_LEDGERS_2.c.name == self.name)
-        return Mark(*connection.execute(marked).one())
-
-    def adopt(self, connection: sa.Connection) -> None:
-        """Take the mark of a backup away from the ledger."""
-        connection.execute(sa.update(_LEDGERS_2).where(_LEDGERS_2.c.name == self.name).values(backup=None))
-
-    def insert_charge(self, connection: sa.Connection, row: Row) -> None:
-        """Add a row, as a writer that knows the lock."""
-        connection.execute(sa.insert(_CHARGES_2).values(ledger=self.name, version=2, **fields(row)))
 
     def _exists(self) -> bool:
         """Whether the file is there; one too short for a database is refused, since ledgers are never made that way.
@@ -138,10 +86,6 @@ class SqliteStore(DatabaseStore):
         It is filled beside its name and then linked to it; a link never replaces a file that somebody else made
         meanwhile, and the first commit that follows syncs the folder. Where the file system has no links the bytes are
         copied: a crash in between leaves part of a file, which is refused.
-
-        Raises:
-            FileExistsError: There is a file of that name.
-            BudgetError: It could not be made.
         """
         target = Path(os.path.realpath(path))  # of a loop of links too, which is a file that is there
         aside = target.with_name(f".{target.name}.{secrets.token_hex(8)}.new")
@@ -152,8 +96,7 @@ class SqliteStore(DatabaseStore):
             with _engine(lambda: self._connect(aside, "rwc")).begin() as connection:
                 if copied is None:
                     make_tables(connection)
-                _upgrade(connection)
-                connection.execute(sa.update(_LEDGERS_2).values(backup=_now()))
+                connection.execute(sa.update(LEDGERS).values(backup=_now()))
             try:
                 os.link(aside, target)
             except FileExistsError:
@@ -221,20 +164,6 @@ class SqliteStore(DatabaseStore):
     def _make_place(self, connection: sa.Connection) -> None:
         if sa.inspect(connection).get_table_names():
             raise ArgumentError(f"{self.where} is a database of another program: name a new file.")
-
-    def _write_version(self, connection: sa.Connection) -> None:
-        if self._version(connection) == 1:
-            _upgrade(connection)
-
-    def _insert_ledger(self, connection: sa.Connection, head: Head) -> None:
-        made = sa.insert(_LEDGERS_2).values(name=self.name, id=secrets.token_hex(16), backup=None, **fields(head))
-        connection.execute(made)
-
-
-def _upgrade(connection: sa.Connection) -> None:
-    if list(connection.scalars(sa.select(SCHEMA.c.version))) == [1]:
-        for statement in _UPGRADE:
-            connection.exec_driver_sql(statement)
 
 
 def _engine(connect: Callable[[], sqlite3.Connection]) -> sa.Engine:

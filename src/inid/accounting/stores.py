@@ -1,27 +1,155 @@
-"""Where a ledger keeps its rows: what every store offers, and the one in memory.
+"""Where a ledger keeps its entries: what every store offers, and the one in memory.
 
 A store runs transactions. Inside one that writes, nobody else writes, and what was appended is either stored for good
 when the block ends without an error, or not at all.
 """
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+from urllib.parse import parse_qsl, unquote, urlencode
 
-from inid.accounting.addresses import read_address
-from inid.accounting.amounts import amounts_to_text
-from inid.accounting.records import Row, first_digest
-from inid.accounting.settings import Settings
-from inid.arguments import real
-from inid.errors import BudgetError
+from inid.accounting.costs import amounts_to_text
+from inid.accounting.records import Entry, first_digest
+from inid.accounting.rules import Settings
+from inid.arguments import read_word
+from inid.errors import ArgumentError, BudgetError
 
-if TYPE_CHECKING:
-    from inid.accounting.databases import DatabaseStore
+# Where a ledger lives: a file or a server. Addresses are read here, and shown by host and database only.
+#
+# An address may hold a password, as may every part of it that does not parse: so messages show what `place` returns and
+# nothing else. An `@` that is not percent-encoded makes it impossible to say where a password ends; such addresses are
+# refused.
 
-__all__ = ["Head", "Mark", "MemoryStore", "Store", "Transaction", "first_head", "open_store"]
+_SERVER = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*)://"
+    r"(?:(?P<user>[^@/?#\s]*)@)?"
+    r"(?P<hosts>[A-Za-z0-9._%,-]*(?::[0-9]+(?:,[A-Za-z0-9._%-]+:[0-9]+)*)?|\[[0-9A-Fa-f:.]+\](?::[0-9]+)?)"
+    r"(?:/(?P<database>[^@/?#\s]*))?"
+    r"(?:\?(?P<query>[^@#\s]*))?",
+    re.IGNORECASE,
+)
+# "user:password@host", a scheme without its slashes, or the words by which PostgreSQL's own tools are told of a server.
+_LIKE_A_SERVER = re.compile(
+    r"(?://)?[^/\\]*:[^/\\]*@|(?:jdbc:)?postgres(?:ql)?(?:\+\w+)?:"
+    r"|(?:host|hostaddr|port|dbname|user|password|passfile|service|sslmode)\s*=",
+    re.IGNORECASE,
+)
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+(?=:/)")
+_POSTGRES = ("postgresql", "postgres", "postgresql+psycopg")
+_SHOWN_HOST = re.compile(r"[A-Za-z0-9._/-]+")
+_OPEN_OPTIONS = ("host", "hostaddr", "port", "dbname", "sslmode", "schema")  # what a query may hold that is no secret
+GRANTS = (
+    "GRANT SELECT ON inid_schema, inid_ledgers, inid_charges TO role; "
+    "GRANT INSERT ON inid_ledgers, inid_charges TO role; GRANT UPDATE ON inid_ledgers TO role;"
+)
+_CURE = "pass a file's path, or postgresql://user:password@host/database"
+_SHORT = 4
+
+
+@dataclass(frozen=True, repr=False)
+class Address:
+    """A place for ledgers: a file, or a server with the address to connect by. Its `repr` shows no secret."""
+
+    path: Path | None
+    url: str
+    where: str
+    schema: str | None = None
+
+    def __repr__(self) -> str:
+        return f"<Address {self.where}>"
+
+    def without_secrets(self, text: str) -> str:
+        """A driver's message with every password of this address replaced by ***."""
+        for secret in self._secrets():
+            pattern = re.escape(secret)
+            text = re.sub(pattern if len(secret) >= _SHORT else rf"(?<!\w){pattern}(?!\w)", "***", text)
+        return text
+
+    def _secrets(self) -> list[str]:
+        found = _SERVER.fullmatch(self.url)
+        if found is None:
+            return []
+        raw = (found["user"] or "").partition(":")[2]
+        values = [value for key, value in parse_qsl(found["query"] or "") if key.lower() not in _OPEN_OPTIONS]
+        return sorted(filter(None, {raw, unquote(raw), *values}), key=len, reverse=True)
+
+
+def read_address(address: object) -> Address:
+    """The place that a path or an address names."""
+    if not isinstance(address, (str, Path)):
+        raise ArgumentError(f"a ledger cannot be opened on a {type(address).__name__}: {_CURE}.")
+    text = str(address).strip() if isinstance(address, str) else str(address)
+    if text[:10].lower() == "sqlite:///":
+        text = address = text[10:]
+        if "?" in text:  # options, of which one may be a secret
+            raise ArgumentError(f"a ledger's file takes no options after a question mark: {_CURE}.")
+    scheme = _SCHEME.match(text)
+    if isinstance(address, Path) and _SCHEME.search(text):
+        raise ArgumentError("a server's address must be passed as a string, not as a Path: Path changes its slashes.")
+    if scheme is not None or "://" in text:
+        return _server(text, scheme[0].lower() if scheme else "")
+    if _LIKE_A_SERVER.match(text):  # a file of such a name would be another budget, and show the password
+        raise ArgumentError(f"the ledger's address reads like that of a server, but is none: {_CURE}.")
+    if text in ("", ".", ":memory:") or "\x00" in text:
+        raise ArgumentError(
+            f"a ledger needs a file of its own: {_CURE}; in memory, Ledger(total=...).", code="ledger_place"
+        )
+    return Address(Path(address), "", str(address))
+
+
+def is_file(address: str | Path) -> bool:
+    """Whether an address names a file rather than a server."""
+    return read_address(address).path is not None
+
+
+def place(address: object) -> str:
+    """The place in words for a message: the file, or host and database. Never fails, and never shows a password."""
+    try:
+        return read_address(address).where
+    except ArgumentError:
+        return "the database"
+
+
+def _server(text: str, scheme: str) -> Address:
+    if scheme not in _POSTGRES:
+        named = f" {scheme}://" if scheme else " such an address"
+        raise ArgumentError(f"a ledger cannot be opened on{named}: {_CURE}.")
+    found = _SERVER.fullmatch(text)
+    if found is None:
+        raise ArgumentError(
+            "the database's address does not parse: pass postgresql://user:password@host:port/database, and write "
+            "@ / ? # % and spaces in a password as %40 %2F %3F %23 %25 %20."
+        )
+    pairs = parse_qsl(found["query"] or "", keep_blank_values=True)
+    options = dict(pairs)
+    host = ",".join(part.rpartition(":")[0] or part for part in found["hosts"].split(","))
+    if found["hosts"].startswith("["):
+        host = found["hosts"].partition("]")[0] + "]"
+    stated = options.get("host", "")
+    host = host or (stated if _SHOWN_HOST.fullmatch(stated) else "") or "localhost"
+    where = f"{host}/{found['database']}" if found["database"] else host
+    url = f"postgresql+psycopg://{text.partition('://')[2].partition('?')[0]}"
+    rest = urlencode([(key, value) for key, value in pairs if key != "schema"])
+    schema = _schema([value for key, value in pairs if key == "schema"])
+    return Address(None, f"{url}?{rest}" if rest else url, in_schema(where, schema) if schema else where, schema)
+
+
+def in_schema(where: str, schema: str) -> str:
+    """Host and database with a schema of it, in words."""
+    return f"{where}, schema {schema}"
+
+
+def _schema(stated: list[str]) -> str | None:
+    if not stated:
+        return None
+    if len(stated) > 1:
+        raise ArgumentError("the database's address names several schemas: leave all ?schema=... but one out.")
+    return read_word("schema", stated[0])
 
 
 @dataclass(frozen=True)
@@ -36,12 +164,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Mark:
-    """What tells a ledger from others and from its copies.
-
-    Attributes:
-        id: Its own id, which its copies share; None while nothing tells it apart.
-        backup: When it was copied, where it is a backup that nobody adopted yet.
-    """
+    """What tells a ledger from others and from its copies."""
 
     id: str | None = None
     backup: str | None = None
@@ -53,7 +176,7 @@ class Transaction(Protocol):
     def head(self) -> Head:
         """The ledger's own row; locked until the end of a transaction that writes."""
 
-    def rows(self, after: int) -> list[Row]:
+    def entries(self, after: int) -> list[Entry]:
         """The charges with greater numbers, in order."""
 
     def mark(self) -> Mark:
@@ -62,7 +185,7 @@ class Transaction(Protocol):
     def adopt(self) -> None:
         """Take the mark of a backup away."""
 
-    def append(self, row: Row, head: Head) -> None:
+    def append(self, entry: Entry, head: Head) -> None:
         """Add a charge and replace the ledger's own row."""
 
 
@@ -101,7 +224,7 @@ class MemoryStore:
 
     def __init__(self, settings: Settings) -> None:
         self._head = first_head(settings)
-        self._rows: list[Row] = []
+        self._entries: list[Entry] = []
         self._process = os.getpid()
 
     @contextmanager
@@ -118,9 +241,9 @@ class MemoryStore:
         """The ledger's own row."""
         return self._head
 
-    def rows(self, after: int) -> list[Row]:
+    def entries(self, after: int) -> list[Entry]:
         """The charges with greater numbers, in order."""
-        return self._rows[after:]
+        return self._entries[after:]
 
     def mark(self) -> Mark:
         """A ledger in memory has no copies."""
@@ -129,9 +252,9 @@ class MemoryStore:
     def adopt(self) -> None:
         """A ledger in memory is no backup."""
 
-    def append(self, row: Row, head: Head) -> None:
+    def append(self, entry: Entry, head: Head) -> None:
         """Add a charge and replace the ledger's own row."""
-        self._rows.append(row)
+        self._entries.append(entry)
         self._head = head
 
     def names(self) -> tuple[str, ...]:
@@ -140,21 +263,3 @@ class MemoryStore:
 
     def close(self) -> None:
         """Nothing is held open."""
-
-
-def open_store(address: str | Path, name: str, timeout: float) -> "DatabaseStore":
-    """The store of a ledger in the database that an address names; imports SQLAlchemy.
-
-    Raises:
-        ArgumentError: The address or the timeout is malformed.
-        MissingExtraError: PostgreSQL is asked for without the extra `inid[postgres]`.
-    """
-    wait = real("timeout", timeout, above=0, cure="pass the seconds to wait, for example timeout=30")
-    read = read_address(address)
-    if read.path is not None:
-        from inid.accounting.sqlite import SqliteStore
-
-        return SqliteStore(read, name, wait)
-    from inid.accounting.postgres import PostgresStore
-
-    return PostgresStore(read, name, wait)

@@ -4,6 +4,7 @@
 because the script exists in the core install, where it says which extra brings the rest.
 """
 
+import importlib
 import sys
 from importlib.util import find_spec
 from typing import NoReturn
@@ -22,9 +23,11 @@ def main() -> None:
     try:
         missing = [name for name in _NEEDED if find_spec(name) is None]
         if missing:
-            sys.stderr.write(f"inid: the command needs {', '.join(missing)}: run pip install 'inid[cli]' first.\n")
+            sys.stderr.write(
+                f"inid: the command needs {', '.join(missing)}: run pip install '.[cli]' in inid's checkout.\n"
+            )
             sys.exit(2)
-        from inid.cli.app import app
+        from inid.cli.application import app
     except KeyboardInterrupt:  # loading takes a second; from here on `app` says what an interrupt means
         _stop()
     try:
@@ -42,6 +45,22 @@ def main() -> None:
 
 def _stop() -> NoReturn:
     """Say that nothing was begun, and end."""
-    process.said()
+    process.finish()
     sys.stderr.write("inid: stopped before anything was done: no ledger was charged.\n")
     sys.exit(process.code)
+
+
+_MODULES = {  # of the names that are loaded when they are first asked for
+    "application": ("app",),
+    "commands": ("COMMANDS", "LEDGER_COMMANDS", "STREAM_COMMANDS"),
+    "console": ("CommandError", "Console", "ExitCode", "one_line", "outcome"),
+    "options": ("STATED", "job_from", "read_values"),
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a module when one of its names is first asked for."""
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"inid.cli.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

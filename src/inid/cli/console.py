@@ -1,9 +1,10 @@
-"""What the command prints: tables of plans and estimates for people, JSON for machines, notes on the error stream."""
+"""What the command prints: tables for people, JSON for machines, notes and failures on the error stream; exit codes."""
 
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from enum import IntEnum
 from typing import Any
 
 import typer
@@ -12,32 +13,68 @@ from rich.console import Console as RichConsole
 from rich.table import Table
 from rich.text import Text
 
-from inid.planning.text import aligned
+from inid.accounting.admission import NoRoomError
+from inid.errors import GuaranteeError, InidError, RecordError
+from inid.jobs.ledgers import UnansweredError
+from inid.planning.noise_plan import aligned
 from inid.report import Estimate, PlanLine, PlanSummary
-from inid.report.number_text import plain_number, plain_ratio, rounded_interval
+from inid.report.wording import plain_number, plain_ratio, rounded_interval
+from inid.schema.error_messages import sentence_of
 from inid.schema.values import Switch
+from inid.tables import EngineError
 from inid.tables.engines.watching import watched
 
-__all__ = [
-    "Console",
-    "OutputClosedError",
-    "one_line",
-    "print_comparison",
-    "print_estimates",
-    "print_gain",
-    "print_plan",
-]
+
+class ExitCode(IntEnum):
+    """What the command's exit status says; documented in docs/reference/exit-codes.md.
+
+    A release was charged where it is 0 or 6; where it is 130 or 143 the message says so; else nothing was charged.
+    """
+
+    FINE = 0
+    UNEXPECTED = 1
+    USAGE = 2
+    REFUSED = 3
+    UNPROVED = 4
+    FILES = 5
+    UNANSWERED = 6
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+class CommandError(InidError):
+    """An error whose exit code is known where it happens."""
+
+    def __init__(self, message: str, exit_code: ExitCode) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def outcome(error: Exception) -> tuple[str, ExitCode]:
+    """The sentence and the exit code of an error."""
+    return sentence_of(error, "command"), _code(error)
+
+
+def _code(error: Exception) -> ExitCode:
+    if isinstance(error, CommandError):
+        return error.exit_code
+    if isinstance(error, UnansweredError):
+        return ExitCode.UNANSWERED
+    if isinstance(error, (GuaranteeError, RecordError)):
+        return ExitCode.UNPROVED
+    if isinstance(error, (EngineError, OSError)):
+        return ExitCode.FILES
+    if isinstance(error, NoRoomError):
+        return ExitCode.REFUSED
+    return ExitCode.USAGE if isinstance(error, InidError) else ExitCode.UNEXPECTED
+
 
 _MOST_LINES = 60  # of a plan of single numbers; of one of tables, the worst
 _WORST = 20
 
 
 def one_line(text: str) -> str:
-    r"""A text without line breaks or other control characters, which could forge lines or steer a terminal.
-
-    >>> print(one_line("fine"), one_line("a\nb\x1b[2J"))
-    fine a\nb\x1b[2J
-    """
+    """A text without line breaks or other control characters, which could forge lines or steer a terminal."""
     return "".join(
         mark if mark.isprintable() else mark.encode("unicode_escape", "backslashreplace").decode("ascii")
         for mark in text
@@ -75,11 +112,7 @@ class Console:
             self.text(json.dumps(content, indent=2, allow_nan=False) + "\n")
 
     def text(self, content: str) -> None:
-        """Lines as they are, whoever reads them.
-
-        Raises:
-            OutputClosedError: Nobody reads them any more.
-        """
+        """Lines as they are, whoever reads them."""
         with _output():
             typer.echo(content, nl=False)
 
@@ -99,35 +132,29 @@ class Console:
         for line in text.split("\n"):
             self.line(line)
 
-    def table(self, rows: Sequence[Sequence[str]], left: int, *, strong: Sequence[int] = ()) -> None:
-        """Rows of cells, the first of them the heading; the first `left` columns are flush left.
-
-        Args:
-            rows: The cells.
-            left: How many columns hold words; the others hold numbers.
-            strong: Which rows (the heading is 0) to set off where the terminal can.
-        """
+    def table(self, lines: Sequence[Sequence[str]], left: int, *, strong: Sequence[int] = ()) -> None:
+        """Rows of cells, the first of them the heading; the first `left` columns are flush left."""
         if not self.prints:
             return
-        shown = [[one_line(cell) for cell in row] for row in rows]
+        cells = [[one_line(cell) for cell in line] for line in lines]
         if not self._terminal:
-            self.text("".join(f"{line}\n" for line in aligned(shown, left)))
+            self.text("".join(f"{line}\n" for line in aligned(cells, left)))
             return
-        drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
-        for at, name in enumerate(shown[0]):
-            drawn.add_column(Text(name), justify="left" if at < left else "right", no_wrap=True)
-        for at, row in enumerate(shown[1:], start=1):
-            drawn.add_row(*(Text(cell) for cell in row), style="bold" if at in strong else None)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold")
+        for at, name in enumerate(cells[0]):
+            table.add_column(Text(name), justify="left" if at < left else "right", no_wrap=True)
+        for at, line in enumerate(cells[1:], start=1):
+            table.add_row(*(Text(cell) for cell in line), style="bold" if at in strong else None)
         # A number broken in two or cut short would be a wrong number: a wide table goes beyond a narrow terminal.
-        needed = RichConsole(width=10_000).measure(drawn).maximum
+        needed = RichConsole(width=10_000).measure(table).maximum
         with _output():
-            RichConsole(width=max(needed, RichConsole().width)).print(drawn)
+            RichConsole(width=max(needed, RichConsole().width)).print(table)
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
         """A spinner and the time it has taken, while something takes time; only on a terminal.
 
-        Of a database it is said which statement runs, of how many, where there are several.
+        With several statements of a database it says which of them runs.
         """
         if not (self.prints and sys.stderr.isatty()):
             yield
@@ -138,11 +165,11 @@ class Console:
         with Progress(*columns, console=RichConsole(stderr=True), transient=True) as shown:
             task = shown.add_task(what, total=None)
 
-            def told(at: int, of: int) -> None:
+            def report(at: int, of: int) -> None:
                 if of > 1:
                     shown.update(task, description=f"{what}: statement {at} of {of}")
 
-            with watched(told):
+            with watched(report):
                 yield
 
 
@@ -166,11 +193,11 @@ def print_plan(console: Console, plan: PlanSummary) -> None:
         ("equal split", lambda line: line.baselines["spr"]),
     ]
     columns = [(name, read) for name, read in named if any(read(line) is not None for line in plan.lines)]
-    rows = [["number" if plan.rows is None else "statistic", *(name for name, _ in columns), "share"]]
+    table = [["number" if plan.rows is None else "statistic", *(name for name, _ in columns), "share"]]
     for line in _shown_lines(plan):
         cells = [_cell(read(line)) for _, read in columns]
-        rows.append([line.label, *cells, f"{line.share:.2%}"])
-    console.table(rows, left=1)
+        table.append([line.label, *cells, f"{line.share:.2%}"])
+    console.table(table, left=1)
     if len(plan.lines) > _MOST_LINES:
         console.line(_left_out(plan))
     for sentence in plan.inside:
@@ -203,14 +230,14 @@ def print_gain(console: Console, plan: PlanSummary) -> None:
 
 def print_comparison(console: Console, plan: PlanSummary) -> None:
     """Every way to keep the promise, and a sentence when there is nothing to gain."""
-    rows = [["mechanism", "allocation", "error", "dB", "ratio", ""]]
+    lines = [["mechanism", "allocation", "error", "dB", "ratio", ""]]
     chosen: list[int] = []
-    for at, row in enumerate(plan.comparison, start=1):
-        mine = (row.mechanism, row.allocation) == plan.comparison.chosen
+    for at, way in enumerate(plan.comparison, start=1):
+        mine = (way.mechanism, way.allocation) == plan.comparison.chosen
         chosen += [at] if mine else []
-        numbers = f"{row.error:.4g}", f"{row.decibel:.2f}", plain_ratio(row.ratio)
-        rows.append([str(row.mechanism), row.allocation, *numbers, "*" if mine else ""])
-    console.table(rows, left=2, strong=chosen)
+        numbers = f"{way.error:.4g}", f"{way.decibel:.2f}", plain_ratio(way.ratio)
+        lines.append([str(way.mechanism), way.allocation, *numbers, "*" if mine else ""])
+    console.table(lines, left=2, strong=chosen)
     if plan.remark:
         console.line(plan.remark)
 
@@ -221,19 +248,19 @@ def _cell(value: float | None) -> str:
 
 def print_estimates(console: Console, estimates: Sequence[Estimate], level: float, *, most: int | None) -> None:
     """The estimates as a table; columns that are empty are left out, and rows after the first `most`."""
-    words = [name for name in ("statistic", "column") if any(getattr(row, name) for row in estimates)]
-    keys = list(dict.fromkeys(name for row in estimates for name in row.keys))
-    flagged = any(row.too_noisy for row in estimates)
-    rows = [[*words, *keys, "estimate", f"{100 * level:.4g}% lower", "upper", *([""] if flagged else [])]]
-    rows += [
+    words = [name for name in ("statistic", "column") if any(getattr(number, name) for number in estimates)]
+    keys = list(dict.fromkeys(name for number in estimates for name in number.keys))
+    flagged = any(number.too_noisy for number in estimates)
+    lines = [[*words, *keys, "estimate", f"{100 * level:.4g}% lower", "upper", *([""] if flagged else [])]]
+    lines += [
         [
-            *(getattr(row, name) for name in words),
-            *(str(row.keys.get(name, "")) for name in keys),
-            *rounded_interval(row.estimate, row.lower, row.upper),
-            *(["too noisy" if row.too_noisy else ""] if flagged else []),
+            *(getattr(number, name) for name in words),
+            *(str(number.keys.get(name, "")) for name in keys),
+            *rounded_interval(number.estimate, number.lower, number.upper),
+            *(["too noisy" if number.too_noisy else ""] if flagged else []),
         ]
-        for row in estimates[:most]
+        for number in estimates[:most]
     ]
-    console.table(rows, left=len(words) + len(keys))
+    console.table(lines, left=len(words) + len(keys))
     if most is not None and len(estimates) > most:
         console.line(f"... and {len(estimates) - most} more in the file.")

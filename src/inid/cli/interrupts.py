@@ -14,22 +14,12 @@ import time
 from contextlib import suppress
 from typing import Any
 
-__all__ = ["Process", "process"]
-
-
 _PATIENCE = 2.0  # seconds
 _USUAL: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 
 
 class Process:
-    """What the command may do about the signals of its process.
-
-    Attributes:
-        is_own: Whether the process runs the command and nothing else; elsewhere signals are left alone.
-        is_over: Whether the last word was said.
-        interrupted: When the last interrupt that counted came.
-        number: Which signal that was.
-    """
+    """What the command may do about the signals of its process."""
 
     is_own = False
     is_over = False
@@ -55,7 +45,7 @@ class Process:
             if signal.getsignal(number) is _one_at_a_time:
                 signal.signal(number, usual)
 
-    def said(self) -> None:
+    def finish(self) -> None:
         """The answer is out, or the sentence in its place is about to be: from now on interrupts are ignored."""
         self.is_over = True
         if self.is_own:

@@ -1,38 +1,20 @@
-"""The options of the command, from the schema, and what flags and a TOML file state by them.
+"""The options of each command, from the schema, and their values: from flags, else from a TOML file."""
 
-A command takes a few of the groups of options, as flags or from a file; flags win over the file.
-"""
-
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from inid.accounting.addresses import read_address
+from inid.accounting.stores import read_address
 from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.jobs import Job, job_keys, read_toml
 from inid.jobs.result_files import check_apart
 from inid.schema import Key, key, keys
+from inid.schema.error_messages import name_on
 from inid.schema.values import Switch, Word
-from inid.schema.wording import name_on
-
-__all__ = [
-    "COMMON",
-    "NOISE",
-    "PROMISE",
-    "STATED",
-    "TABLE",
-    "annotation",
-    "argument",
-    "declaration",
-    "flag_name",
-    "job_from",
-    "keys_named",
-    "read_values",
-    "switch",
-]
 
 
 def argument(name: str, metavar: str, text: str) -> Key:
@@ -63,11 +45,7 @@ def declaration(option: Key) -> Any:
 
 
 def flag_name(name: str) -> str:
-    """How errors name a key: TABLE for the positional argument, the flag for the others.
-
-    >>> flag_name("max_rows"), flag_name("table")
-    ('--max-rows', 'TABLE')
-    """
+    """How errors name a key: TABLE for the positional argument, the flag for the others."""
     return name_on("command", name)
 
 
@@ -78,7 +56,7 @@ def keys_named(*names: str) -> tuple[Key, ...]:
 
 COMMON = (
     Key("config", Word(), "FILE", "Read options from a TOML file; flags win over it.", in_file=False),
-    switch("json", "Print one JSON document for machines, and nothing else."),
+    switch("json", "Print one JSON document and nothing else."),
     switch("quiet", "Print nothing but errors."),
 )
 
@@ -96,17 +74,7 @@ _NAMING_FILES = (*_DATABASES, "config", "table", "out", "rows_out", "report", "r
 
 
 def read_values(options: Sequence[Key], flags: Mapping[str, Any], elsewhere: Collection[str] = ()) -> dict[str, Any]:
-    """The values of a command: what the flags state, and where they state nothing, the file.
-
-    Args:
-        options: The options that the command takes.
-        flags: What was written on the command line; None where nothing was.
-        elsewhere: The keys that other commands take. One file serves several commands, so these are passed over.
-
-    Raises:
-        ArgumentError: The file or a flag does not parse, the file holds a key that no command takes, or two options
-            name one file.
-    """
+    """The values of a command: what the flags state, and where they state nothing, the file."""
     stated: dict[str, Any] = {}
     for option in options:
         given = flags.get(option.name)
@@ -125,10 +93,10 @@ def _files(options: Sequence[Key], values: Mapping[str, Any]) -> dict[str, Path 
     """Every file that a command was given, to read or to write, by the name of its option."""
     files: dict[str, Path | None] = {}
     for option in options:
-        named = values.get(option.name)
-        if option.name not in _NAMING_FILES or not isinstance(named, str) or "\0" in named:
+        value = values.get(option.name)
+        if option.name not in _NAMING_FILES or not isinstance(value, str) or "\0" in value:
             continue  # one that names no file is refused where it is used
-        path = read_address(named).path if option.name == "ledger" else Path(named)
+        path = read_address(value).path if option.name == "ledger" else Path(value)
         files[option.flag] = path
         if option.name in _DATABASES and path is not None:  # the database takes a file of this name for its own
             files[f"the journal of {option.flag}"] = path.with_name(f"{path.name}-journal")
@@ -136,29 +104,35 @@ def _files(options: Sequence[Key], values: Mapping[str, Any]) -> dict[str, Path 
 
 
 def _from_file(options: Sequence[Key], path: Path, elsewhere: Collection[str]) -> dict[str, Any]:
-    own = {option.name for option in options if option.in_file}
+    options_here = {option.name for option in options if option.in_file}
     try:
         content = read_toml(path)
     except ArgumentError as error:
         raise ArgumentError(f"--config: {error}") from None
-    unknown = [name for name in content if name not in own and name not in elsewhere]
+    unknown = [name for name in content if name not in options_here and name not in elsewhere]
     if unknown:
-        known = ", ".join(sorted(word.replace("_", "-") for word in own))
+        known = ", ".join(sorted(word.replace("_", "-") for word in options_here))
         raise ArgumentError(
             f"--config: {path} holds {shown(unknown[0])}, which no command takes: known here are {known}."
         )
-    return {name: value for name, value in content.items() if name in own}
+    return {name: value for name, value in content.items() if name in options_here}
 
 
 def job_from(values: Mapping[str, Any], leaving_out: Collection[str] = ()) -> Job:
-    """The job that the values of a command state.
+    """The job that the values of a command state."""
+    options_here = {name: value for name, value in values.items() if name in job_keys() and name not in leaving_out}
+    return Job.from_dict(options_here, named=flag_name)
 
-    Args:
-        values: The values of a command.
-        leaving_out: Keys that mean something else to this command than to a job.
 
-    Raises:
-        ArgumentError: A value is malformed, or values do not go together.
-    """
-    own = {name: value for name, value in values.items() if name in job_keys() and name not in leaving_out}
-    return Job.from_dict(own, named=flag_name)
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command of the command line."""
+
+    name: str
+    run: Callable[[Values], None]
+    options: tuple[Key, ...]
+    text: str
+    examples: str

@@ -14,6 +14,7 @@ import math
 import numbers
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, overload
 
@@ -21,13 +22,119 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from inid import arguments
-from inid.curves import closed_forms, laplace_transform, subsampling
-from inid.curves.contour import Contour
+from inid.curves import laplace_transform, subsampling
+from inid.curves.contour import Aim, Contour
 from inid.curves.description import Flat, Loss, PrivacyLoss, Subsampled, flatten
 from inid.curves.directed_curve import DirectedCurve, directed_curves
-from inid.curves.saddle_point import Aim
+from inid.curves.lattice import amplified, restored
 from inid.errors import ArgumentError, GuaranteeError
-from inid.numbers.rounding import UNIT, above
+from inid.mechanisms import gaussian
+from inid.numbers.rounding import ELEMENTARY, UNIT, above
+
+# Where a curve has a closed form: no loss, one Laplace ratio, Gaussian noise only, one step on a Poisson sample.
+#
+# One subsampled step. Statement: with D the curve of a step on the whole data and q the rate,
+#
+#     delta(epsilon) = q D(log(1 + (e^epsilon - 1)/q))    for epsilon >= 0, in both directions together.
+#
+# Why: with a = e^epsilon, removal has sup over events of (1-q) Q + q P - a Q = q (P - (1 + (a-1)/q) Q), which is the
+# formula. Addition has P - a ((1-q) P + q Q) = c (P - (a q / c) Q) with c = 1 - a (1-q), or nothing where c <= 0. There
+# c <= q, and a q / c >= 1 + (a-1)/q because the difference times q c is (a-1)^2 (1-q) >= 0; D decreases, so addition
+# asks for less. This is classical amplification, which is exact for one step: epsilon shrinks to log(1 + q (e^e - 1))
+# and delta to q delta.
+
+
+def total_bounds(flat: Flat) -> tuple[float, float]:
+    """Bounds around the sum of the ratios."""
+    total = flat.total
+    return total * (1 - 8 * UNIT), total * (1 + 8 * UNIT)
+
+
+def _no_loss(flat: Flat) -> bool:
+    return not flat.steps and flat.ratios.size == 0 and flat.variance == 0
+
+
+def closed_delta(flat: Flat, below: float, beyond: float) -> tuple[float, float] | None:
+    """The curve where it has a closed form: no loss, one Laplace ratio, Gaussian only, an epsilon above every loss."""
+    if flat.steps:
+        return None
+    if _no_loss(flat):
+        return 0.0, 0.0
+    if flat.ratios.size == 0:
+        small, large = flat.mu_bounds
+        low = gaussian.profile_bounds(Fraction(beyond), Fraction(small))[0]
+        high = gaussian.profile_bounds(Fraction(below), Fraction(large))[1]
+        return max(0.0, math.nextafter(float(low), 0.0)), min(1.0, math.nextafter(float(high), math.inf))
+    if flat.variance > 0:
+        return None
+    if flat.counts.sum() == 1:
+        ratio = float(flat.ratios[0])
+        return laplace_transform.one_ratio_delta(beyond, ratio)[0], laplace_transform.one_ratio_delta(below, ratio)[1]
+    return (0.0, 0.0) if below >= total_bounds(flat)[1] else None
+
+
+def closed_epsilon(flat: Flat, delta: float, least: float, most: float) -> tuple[float, float] | None:
+    """The same for the inverse of the curve."""
+    if delta >= 1 or _no_loss(flat):
+        return 0.0, 0.0
+    if flat.steps:
+        return None
+    if flat.ratios.size == 0:
+        small, large = flat.mu_bounds
+        low, high = gaussian.epsilon_of(small, delta), gaussian.epsilon_of(large, delta)
+        return max(0.0, math.nextafter(low, 0.0)), high
+    if flat.variance == 0 and flat.counts.sum() == 1:
+        ratio = float(flat.ratios[0])
+        return laplace_transform.one_ratio_epsilon(most, ratio)[0], laplace_transform.one_ratio_epsilon(least, ratio)[1]
+    return None
+
+
+def restored_epsilon(epsilon: float, rate: float) -> tuple[float, float]:
+    """Bounds around log(1 + (e^epsilon - 1)/q), the epsilon at which the unsampled curve is read.
+
+    Rounding: a few elementary functions of positive terms, so relative errors of a few ELEMENTARY.
+
+    >>> low, high = restored_epsilon(1.0, 0.5)
+    >>> low < math.log(1 + 2 * math.expm1(1.0)) < high
+    True
+    """
+    value = float(restored(np.array([epsilon]), rate)[0])
+    return value * (1 - 8 * ELEMENTARY), value * (1 + 8 * ELEMENTARY)
+
+
+def amplified_epsilon(epsilon: float, rate: float) -> tuple[float, float]:
+    """Bounds around log(1 + q (e^epsilon - 1)), the epsilon of a subsampled step.
+
+    Rounding: log q and a large epsilon may cancel, hence the absolute part.
+
+    >>> low, high = amplified_epsilon(1.0, 0.5)
+    >>> low < math.log1p(0.5 * math.expm1(1.0)) < high
+    True
+    """
+    value = float(amplified(np.array([epsilon]), rate)[0])
+    slack = 8 * ELEMENTARY * (value + (epsilon - math.log(rate) if epsilon > 1 else 0.0))
+    return max(value - slack, 0.0), value + slack
+
+
+def least_chance(flat: Flat) -> float:
+    """The probability of taking part in any step at all, rounded up: delta is never more, at any epsilon.
+
+    Assumes that there is nothing but subsampled steps. Why: with w the probability of being in no sample, the product
+    of the removal pairs' first measures is w Q + (1-w) R for some R, and that of the addition pairs' second measures is
+    at least w P; so P - e^epsilon Q' <= 1 - w on every event, in both directions.
+
+    >>> from inid.curves import Loss, Subsampled
+    >>> from inid.curves.description import flatten
+    >>> round(least_chance(flatten(Subsampled(Loss(mu=1e3), rate=0.1, steps=2))), 12)
+    0.19
+    """
+    if flat.ratios.size or flat.variance > 0:
+        return 1.0
+    if len(flat.steps) == 1 and flat.steps[0].steps == 1:
+        return flat.steps[0].rate
+    exponent = math.fsum(step.steps * math.log1p(-step.rate) for step in flat.steps) * (1 + 2 * ELEMENTARY)
+    return min(-math.expm1(exponent) * (1 + 2 * ELEMENTARY), 1.0)
+
 
 __all__ = [
     "certified_delta", "certified_epsilon", "delta_bounds", "delta_estimate", "each_level", "epsilon_bounds",
@@ -52,10 +159,6 @@ def certified_delta(loss: PrivacyLoss, epsilon: ArrayLike) -> float | NDArray[np
     of `inid.numbers.rounding`. Guarantee: the release is (epsilon, answer)-DP, for the float `epsilon` and for the
     decimal that it prints as. An array of epsilons gives an array, and never increases with epsilon. Bad input raises
     ArgumentError.
-
-    >>> from inid.curves import Loss
-    >>> certified_delta(Loss(ratios=[0.1] * 20), [0.5, 1.0]).round(4)
-    array([0.0357, 0.0023])
     """
     curve = _Curve(flatten(loss), loss)
     return each_level(epsilon, _level, curve.delta)
@@ -73,10 +176,6 @@ def certified_epsilon(loss: PrivacyLoss, delta: ArrayLike) -> float | NDArray[np
 
     Statement: the certified delta at the answer is at most `delta`. Assumptions, guarantee, arrays and bad input as for
     `certified_delta`.
-
-    >>> from inid.curves import Loss
-    >>> certified_epsilon(Loss(mu=1.0), 1e-6)
-    4.886554117462212
     """
     curve = _Curve(flatten(loss), loss)
     return each_level(delta, _probability, curve.epsilon)
@@ -116,18 +215,10 @@ def epsilon_bounds(loss: PrivacyLoss, delta: float) -> tuple[float, float]:
 
 @np.errstate(under="ignore")
 def delta_estimate(loss: PrivacyLoss, epsilon: float, tolerance: float = 5e-4) -> float:
-    """delta(epsilon) by Fourier inversion with little work: for searching, no guarantee.
-
-    Typically good to 1e-6 relative for many ratios, to about the tolerance for subsampled steps and where the curve has
-    kinks (few or equal ratios).
-
-    >>> from inid.curves import Loss
-    >>> round(delta_estimate(Loss(ratios=[1.5]), 0.5), 6)
-    0.393469
-    """
+    """delta(epsilon) by Fourier inversion with little work: for searching, no guarantee."""
     epsilon = _level(epsilon)
     flat = flatten(loss)
-    closed = closed_forms.closed_delta(flat, epsilon, epsilon)
+    closed = closed_delta(flat, epsilon, epsilon)
     if closed is not None:
         return closed[1]
     step = flat.lone_step
@@ -142,15 +233,10 @@ def delta_estimate(loss: PrivacyLoss, epsilon: float, tolerance: float = 5e-4) -
 
 @np.errstate(under="ignore")
 def epsilon_estimate(loss: PrivacyLoss, delta: float) -> float:
-    """epsilon(delta) by Fourier inversion with little work: for searching, no guarantee.
-
-    >>> from inid.curves import Loss
-    >>> round(epsilon_estimate(Loss(ratios=[0.1] * 20), 1e-3), 3)
-    1.13
-    """
+    """epsilon(delta) by Fourier inversion with little work: for searching, no guarantee."""
     delta = _probability(delta)
     flat = flatten(loss)
-    closed = closed_forms.closed_epsilon(flat, delta, delta, delta)
+    closed = closed_epsilon(flat, delta, delta, delta)
     if closed is not None:
         return closed[1]
     return max(curve.search(delta) for curve in directed_curves(flat))
@@ -203,7 +289,7 @@ class _Curve:
     def delta(self, epsilon: float) -> float:
         """The upper bound at an epsilon."""
         below, beyond = math.nextafter(epsilon, 0.0), math.nextafter(epsilon, math.inf)
-        closed = closed_forms.closed_delta(self.flat, below, beyond)
+        closed = closed_delta(self.flat, below, beyond)
         if closed is not None:
             return closed[1]
         step = self.flat.lone_step
@@ -215,26 +301,22 @@ class _Curve:
                 continue
             high = max(high, curve.best(self._upper(curve, epsilon)[1], below))
         if self.flat.steps:
-            high = min(high, closed_forms.least_chance(self.flat), self._unsampled.delta(epsilon))
+            high = min(high, least_chance(self.flat), self._unsampled.delta(epsilon))
             if step is not None:
                 high = min(high, above(step.steps * self._step_delta(below / step.steps * (1 - 4 * UNIT))))
         elif self.flat.variance == 0:
-            high = min(high, laplace_transform.one_ratio_delta(below, closed_forms.total_bounds(self.flat)[1])[1])
+            high = min(high, laplace_transform.one_ratio_delta(below, total_bounds(self.flat)[1])[1])
         return high
 
     def least_delta(self, epsilon: float) -> float:
         """The lower bound at an epsilon."""
         below, beyond = math.nextafter(epsilon, 0.0), math.nextafter(epsilon, math.inf)
-        closed = closed_forms.closed_delta(self.flat, below, beyond)
+        closed = closed_delta(self.flat, below, beyond)
         if closed is not None:
             return closed[0]
         step = self.flat.lone_step
         if step is not None and step.steps == 1:
-            return (
-                step.rate
-                * self._one_step.least_delta(closed_forms.restored_epsilon(beyond, step.rate)[1])
-                * (1 - 4 * UNIT)
-            )
+            return step.rate * self._one_step.least_delta(restored_epsilon(beyond, step.rate)[1]) * (1 - 4 * UNIT)
         low = 0.0
         for curve in self._directions:
             if below < curve.top and not (low > 0 and curve.at_most(low, below)):
@@ -245,7 +327,7 @@ class _Curve:
         """The curve of one subsampled step, q D(log(1 + (e^epsilon - 1)/q)), rounded up."""
         step = self.flat.lone_step
         rate = step.rate if step is not None else 1.0
-        return min(above(rate * self._one_step.delta(closed_forms.restored_epsilon(epsilon, rate)[0])), rate)
+        return min(above(rate * self._one_step.delta(restored_epsilon(epsilon, rate)[0])), rate)
 
     def _step_epsilon(self, delta: float) -> float:
         """Its inverse, log(1 + q (e^E - 1)) with E the epsilon of the unsampled step at delta / q, rounded up."""
@@ -254,15 +336,15 @@ class _Curve:
         share = delta / rate * (1 - 4 * UNIT)
         if not share > 0:  # below every float
             return math.inf
-        return closed_forms.amplified_epsilon(self._one_step.epsilon(share), rate)[1] if share < 1 else 0.0
+        return amplified_epsilon(self._one_step.epsilon(share), rate)[1] if share < 1 else 0.0
 
     def epsilon(self, delta: float) -> float:
         """The upper bound at a delta."""
         least, most = math.nextafter(delta, 0.0), math.nextafter(delta, 1.0)
-        closed = closed_forms.closed_epsilon(self.flat, delta, least, most)
+        closed = closed_epsilon(self.flat, delta, least, most)
         if closed is not None:
             return closed[1]
-        if self.flat.steps and closed_forms.least_chance(self.flat) <= least:
+        if self.flat.steps and least_chance(self.flat) <= least:
             return 0.0
         step = self.flat.lone_step
         if step is not None and step.steps == 1:
@@ -283,7 +365,7 @@ class _Curve:
         if self.flat.steps and (high == math.inf or self._unsampled.delta(high) <= least):
             high = min(high, self._unsampled.epsilon(delta))
         if not self.flat.steps and self.flat.variance == 0:
-            high = min(high, laplace_transform.one_ratio_epsilon(least, closed_forms.total_bounds(self.flat)[1])[1])
+            high = min(high, laplace_transform.one_ratio_epsilon(least, total_bounds(self.flat)[1])[1])
         return high
 
     def _nearly_largest(self, step: Subsampled, delta: float) -> float:
@@ -300,14 +382,14 @@ class _Curve:
     def least_epsilon(self, delta: float) -> float:
         """The lower bound at a delta."""
         least, most = math.nextafter(delta, 0.0), math.nextafter(delta, 1.0)
-        closed = closed_forms.closed_epsilon(self.flat, delta, least, most)
+        closed = closed_epsilon(self.flat, delta, least, most)
         if closed is not None:
             return closed[0]
         step = self.flat.lone_step
         if step is not None and step.steps == 1:
             share = most / step.rate * (1 + 4 * UNIT)
             found = self._one_step.least_epsilon(share) if share < 1 else 0.0
-            return max(0.0, math.nextafter(closed_forms.amplified_epsilon(found, step.rate)[0], 0.0))
+            return max(0.0, math.nextafter(amplified_epsilon(found, step.rate)[0], 0.0))
         low = 0.0
         for curve in self._directions:
             if low > 0 and curve.at_most(least, math.nextafter(low, 0.0)):

@@ -4,13 +4,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from inid.curves import ratio_groups, subsampling
-from inid.curves.contour import Contour, Transform, draw
-from inid.curves.description import Direction, Flat
-from inid.curves.saddle_point import Aim, aim, chernoff_epsilon, nodes_for
+from inid.curves import subsampling
+from inid.curves.contour import Aim, Contour, Transform, aim, chernoff_epsilon, draw, nodes_for
+from inid.curves.description import Direction, Flat, merged, spread_and_mean
 from inid.numbers.rounding import UNIT
-
-__all__ = ["DirectedCurve", "directed_curves"]
 
 _MOST_RATIOS = 1200  # more different ratios than this are grouped
 _MANY_NODES = 1 << 19
@@ -154,10 +151,10 @@ def _drawn(transform: Transform, epsilon: float, target: Aim, tolerance: float, 
 
 def directed_curves(flat: Flat) -> list[DirectedCurve]:
     """Removal, and addition where it differs: with subsampled steps. Everything else is symmetric."""
-    ratios, counts = ratio_groups.merged(flat.ratios, flat.counts)
+    ratios, counts = merged(flat.ratios, flat.counts)
     low, high = (ratios, counts), (ratios, counts)
     if ratios.size > _MOST_RATIOS:
-        high, low = ratio_groups.spread_and_mean(ratios, counts)
+        high, low = spread_and_mean(ratios, counts)
     variance = flat.variance
     slack = 4 * UNIT * variance
     directions: tuple[Direction, ...] = ("remove", "add") if flat.steps else ("remove",)
@@ -190,10 +187,7 @@ def _crossing(contour: Contour, start: float, log_delta: float) -> float:
 
 
 def _last(holds: Callable[[float], bool], start: float, order: float, floor: float, ceiling: float) -> float:
-    """Nearly the largest x in [floor, ceiling] at which a condition holds that is true on the left: it holds there.
-
-    The floor is returned when the condition is found to hold nowhere.
-    """
+    """Nearly the largest x in [floor, ceiling] at which a condition holds that is true on the left: it holds there."""
     pace = 1e-4 / order
     low = high = start
     if holds(start):

@@ -18,13 +18,10 @@ from typing import Literal
 import numpy as np
 
 from inid import arguments
-from inid.curves.bounds import certified_delta, delta_estimate
-from inid.curves.closed_forms import least_chance, restored_epsilon
+from inid.curves.bounds import certified_delta, delta_estimate, least_chance, restored_epsilon
 from inid.curves.description import Loss, Subsampled, flatten
 from inid.errors import ArgumentError
 from inid.mechanisms import gaussian
-
-__all__ = ["LEAST_MULTIPLIER", "least_noise_multiplier"]
 
 LEAST_MULTIPLIER = 1e-2  # less noise than this is never asked for
 _MARGIN = 3e-4  # of delta: two certificates of one curve differ by less
@@ -41,19 +38,6 @@ def least_noise_multiplier(
     Statement: certified_delta of that many steps on Poisson samples, each with mu = 1/multiplier (or the single ratio
     1/multiplier), is at most `delta` at `epsilon`, for add_remove and for zero_out neighbours. At least 0.01, even
     where no noise at all would do.
-
-    Args:
-        epsilon: What the steps may cost; above 0.
-        delta: The same; between 0 and 1.
-        rate: The probability with which a person takes part in a step.
-        steps: How many steps there are.
-        mechanism: "gaussian" or "laplace".
-
-    Raises:
-        ArgumentError: An argument is malformed.
-
-    >>> round(least_noise_multiplier(2.0, 1e-5, rate=0.01, steps=1000), 2)
-    0.96
     """
     epsilon = arguments.real("epsilon", epsilon, above=0, cure="pass the epsilon that the steps may cost")
     delta = arguments.real("delta", delta, above=0, cure="pass the delta that the steps may cost")

@@ -17,14 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid.arguments import frozen
-from inid.curves import loss_cells, ratio_groups
-from inid.curves.description import Direction, Loss, Subsampled
-from inid.curves.lattice import Atoms, Lattice, connected, rounded_down
-from inid.curves.loss_cells import Component, GaussianPart, LaplacePart
-from inid.curves.saddle_point import Aim, short
+from inid.curves.contour import Aim, short
+from inid.curves.description import Direction, Loss, Subsampled, merged, spread_and_mean
+from inid.curves.lattice import (
+    Atoms,
+    Component,
+    GaussianPart,
+    LaplacePart,
+    Lattice,
+    amplified,
+    connected,
+    restored,
+    rounded_down,
+)
 from inid.numbers.rounding import ELEMENTARY, UNIT
-
-__all__ = ["FAR", "aligned", "largest", "lattices", "log_chance_of_largest", "reach_for", "sketches"]
 
 Floats = NDArray[np.float64]
 
@@ -186,9 +192,9 @@ def _step_atoms(
 
 
 def _parts(loss: Loss, reach: float, upper: bool) -> tuple[tuple[Component, int], ...]:
-    ratios, counts = ratio_groups.merged(loss.ratios, loss.counts)
+    ratios, counts = merged(loss.ratios, loss.counts)
     if ratios.size > _MOST_RATIOS:
-        spread, mean = ratio_groups.spread_and_mean(ratios, counts)
+        spread, mean = spread_and_mean(ratios, counts)
         ratios, counts = spread if upper else mean
     parts: list[tuple[Component, int]] = [(LaplacePart(float(e)), int(n)) for e, n in zip(ratios, counts, strict=True)]
     if loss.mu > 0:
@@ -351,8 +357,8 @@ def _side(upper: bool) -> float:
 
 def _mapped(losses: Floats, rate: float, direction: Direction) -> Floats:
     """The loss of the subsampled pair at a base loss."""
-    return loss_cells.amplified(losses, rate) if direction == "remove" else -loss_cells.amplified(-losses, rate)
+    return amplified(losses, rate) if direction == "remove" else -amplified(-losses, rate)
 
 
 def _unmapped(losses: Floats, rate: float, direction: Direction) -> Floats:
-    return loss_cells.restored(losses, rate) if direction == "remove" else -loss_cells.restored(-losses, rate)
+    return restored(losses, rate) if direction == "remove" else -restored(-losses, rate)

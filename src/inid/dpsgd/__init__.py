@@ -1,38 +1,32 @@
 """Private training of PyTorch models: clipping by groups, noise allocated optimally among them.
 
-Start with `make_private`, then `optimizer`: a step. `layers` has their rules, `accountant` what a run costs.
-
-sampling  which examples a step draws
-trial     that a model keeps examples apart
-loss      that a training loop and its loss do
-rows      gradients of single examples, clipped and added
-kernels   how that is fast
-noise     of a step, and correlated over steps
-parallel  several processes
+Start with `make_private`, then `optimizer`: a step. `grad_sample.layers` has the formula of every layer.
 """
 
 from inid.errors import MissingExtraError
 
 try:
-    import torch as _torch  # noqa: F401 - asked for here, so that its absence is explained once
+    import torch as _torch
 except ImportError as _error:
-    raise MissingExtraError("inid.dpsgd needs PyTorch: install it with `pip install 'inid[torch]'`.") from _error
+    raise MissingExtraError("inid.dpsgd needs PyTorch: run pip install '.[torch]' in inid's checkout.") from _error
 
-from inid.dpsgd.accountant import Accountant, Segment, noise_multiplier_for
-from inid.dpsgd.choices import Clipping, Sampling
-from inid.dpsgd.layers import LayerRule, register_layer
+from inid.dpsgd.accountant import Accountant, ChargedRun, Segment, noise_multiplier_for
+from inid.dpsgd.cuda_graph import CapturedBackward, captured_backward
+from inid.dpsgd.forward_pass import ForwardPass
+from inid.dpsgd.grad_sample.grad_sampler import GradSampler
+from inid.dpsgd.grad_sample.layers import grad_sampler_of, register_layer
+from inid.dpsgd.independence.validation import fix, validate
 from inid.dpsgd.loss.per_example_loss import per_example_loss
-from inid.dpsgd.make_private import make_private
+from inid.dpsgd.make_private import make_private, retain_malloc
 from inid.dpsgd.noise.banded import Banded
-from inid.dpsgd.noise.correlation import Correlation
-from inid.dpsgd.noise.training_plan import TrainingPlan, plan_training
+from inid.dpsgd.noise.training_plan import Correlation, TrainingPlan, plan_training
 from inid.dpsgd.optimizer import PrivateOptimizer
+from inid.dpsgd.options import Clipping, Sampling
 from inid.dpsgd.parameter_average import ParameterAverage
 from inid.dpsgd.private_training import PrivateTraining
-from inid.dpsgd.recording import CapturedBackward, captured_backward
-from inid.dpsgd.rows.adaptive import Adaptive
 from inid.dpsgd.sampling.poisson_loader import PoissonLoader
-from inid.dpsgd.trial.validation import fix, validate
+from inid.dpsgd.step_state import PHASES
+from inid.dpsgd.thresholds import Adaptive
 
 __all__ = [
     "Accountant",
@@ -41,7 +35,7 @@ __all__ = [
     "CapturedBackward",
     "Clipping",
     "Correlation",
-    "LayerRule",
+    "GradSampler",
     "ParameterAverage",
     "PoissonLoader",
     "PrivateOptimizer",

@@ -10,29 +10,23 @@ from torch.utils.data import DataLoader
 
 from inid import arguments
 from inid.accounting import Ledger
-from inid.dpsgd.accountant import Accountant, Mechanism, Segment, noise_multiplier_for
-from inid.dpsgd.charged_run import ChargedRun
-from inid.dpsgd.choices import Clipping, Sampling
+from inid.dpsgd.accountant import Accountant, ChargedRun, Mechanism, Segment, noise_multiplier_for
+from inid.dpsgd.grad_sample.clipped_sums import MARGIN, ClippingKind
+from inid.dpsgd.grad_sample.wrapped_forward import is_private
+from inid.dpsgd.independence.validation import check_module
 from inid.dpsgd.noise.banded import Banded
-from inid.dpsgd.noise.correlated_run import CorrelatedRun
-from inid.dpsgd.noise.correlation import chosen_correlation
+from inid.dpsgd.noise.correlated_noise import CorrelatedRun
 from inid.dpsgd.noise.step_noise import Allocation, Recipe, Source
-from inid.dpsgd.opacus_names import explained
+from inid.dpsgd.noise.training_plan import chosen_correlation
 from inid.dpsgd.optimizer import PrivateOptimizer
-from inid.dpsgd.parallel.distributed import Processes
-from inid.dpsgd.parallel.sharded_parameters import is_sharded
+from inid.dpsgd.options import Clipping, Sampling, explained
+from inid.dpsgd.parallel import Processes
 from inid.dpsgd.private_training import PrivateTraining
-from inid.dpsgd.rows.adaptive import Adaptive
-from inid.dpsgd.rows.clipped_sums import MARGIN, ClippingKind
-from inid.dpsgd.rows.kept_memory import keep_memory
-from inid.dpsgd.rows.parameter_groups import group_parameters, share_thresholds
-from inid.dpsgd.rows.wrapped_forward import is_private
 from inid.dpsgd.sampling.poisson_loader import PoissonLoader
-from inid.dpsgd.trial.validation import check_module
+from inid.dpsgd.sharded_parameters import is_sharded
+from inid.dpsgd.thresholds import Adaptive, group_parameters, share_thresholds
 from inid.errors import ArgumentError
 from inid.noise import current_source
-
-__all__ = ["make_private"]
 
 
 @explained
@@ -105,7 +99,7 @@ def make_private(
             that many times for it, and a loop that changes rows at random makes them differ too. Their gradients are
             averaged and clipped once, so that an example counts as it does alone.
         pad_batches: False lets the size of physical batches follow the draw. Only summed losses may be used then, and
-            since kernels round by size, one example can move another's gradient: see docs/dpsgd/batches.md.
+            since kernels round by size, one example can move another's gradient: see docs/dpsgd/checks.md.
         neighbours: "zero_out" (an example becomes nothing; the number of examples is public) or "add_remove" (it is
             secret, up to a tenth above batch_size / sample_rate), which needs `sample_rate` and `steps`. By default the
             ledger's relation, or "zero_out".
@@ -224,11 +218,11 @@ def make_private(
     )
     multiplier = multiplier if chosen is None else chosen.noise_multiplier
     run = None if length is None else Segment(mechanism, multiplier, loader.sample_rate, length, relation)
-    turning = CorrelatedRun.of(chosen, run, loader, processes, exact=noise == "exact", before=accountant.steps)
+    correlated_run = CorrelatedRun.of(chosen, run, loader, processes, exact=noise == "exact", before=accountant.steps)
     level = 1 / multiplier
     if clip.adaptive is not None:
         level = clip.adaptive.split(level, mechanism)[0]
-    charged = None if ledger is None else _charged(ledger, run, turning, label, processes)
+    charged = None if ledger is None else _charged(ledger, run, correlated_run, label, processes)
     indices = getattr(data_loader.dataset, "indices", None)
     seen = None if indices is None else hashlib.sha256(repr([int(at) for at in indices]).encode()).hexdigest()
     # Examples are dealt out by these: processes that differ in one of them could both hold an example.
@@ -254,7 +248,7 @@ def make_private(
     )
     processes.agree_on_examples(loader.dataset)
     processes.align(module)
-    keep_memory()
+    retain_malloc()
     private = PrivateOptimizer(
         optimizer,
         module=module,
@@ -272,7 +266,7 @@ def make_private(
         example=example,
         charged=charged,
         correlation=chosen,
-        correlated=turning,
+        correlated=correlated_run,
     )
     return PrivateTraining(module, private, loader, accountant)
 
@@ -310,12 +304,12 @@ def _length(epochs: object, steps: object, loader: PoissonLoader) -> int | None:
 
 
 def _charged(
-    ledger: Ledger, run: Segment | None, turning: CorrelatedRun | None, label: str, processes: Processes
+    ledger: Ledger, run: Segment | None, correlated_run: CorrelatedRun | None, label: str, processes: Processes
 ) -> ChargedRun:
     if run is None:
         raise ArgumentError("a ledger pays for a run as a whole: pass epochs= or steps=.")
-    if turning is not None:
-        return ChargedRun(ledger, turning.run, label, processes, "rounds of turns")
+    if correlated_run is not None:
+        return ChargedRun(ledger, correlated_run.run, label, processes, "rounds of turns")
     return ChargedRun(ledger, run, label, processes)
 
 
@@ -374,3 +368,18 @@ def _multiplier(
         mechanism=mechanism,
         accountant=accountant,
     )
+
+
+_MOST_LEARNT = 2**25  # bytes: glibc's DEFAULT_MMAP_THRESHOLD_MAX where addresses have 64 bits
+
+
+def retain_malloc() -> None:
+    """Let the process keep the memory that every step takes and gives back.
+
+    The gradients of a step are tens of megabytes. glibc hands what is free at the end of its heap back to the system
+    once it is more than twice the largest block that was mapped and freed so far, and the next step takes the same
+    pages again, one fault each: of a small network's step on a CPU that was up to a fifth. So a block of nearly the
+    largest size that glibc learns from is freed once. It is never written, and takes no memory; up to 64 MB that are
+    free stay. Whoever has set glibc's thresholds keeps them, and where memory comes from elsewhere nothing happens.
+    """
+    torch.empty(_MOST_LEARNT - 2**16, dtype=torch.uint8, device="cpu")

@@ -1,32 +1,28 @@
 """An optimizer whose steps are private."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
 
-from inid.dpsgd.accountant import Accountant
-from inid.dpsgd.charged_run import ChargedRun
-from inid.dpsgd.loss.by_rows import LossByRows
-from inid.dpsgd.noise.correlated_run import CorrelatedRun
-from inid.dpsgd.noise.correlation import Correlation
+from inid.dpsgd.accountant import Accountant, ChargedRun
+from inid.dpsgd.grad_sample.clipped_sums import MARGIN, Rule
+from inid.dpsgd.independence.check import Independence
+from inid.dpsgd.loss.per_sample_loss import PerSampleLoss
+from inid.dpsgd.noise.correlated_noise import CorrelatedRun
 from inid.dpsgd.noise.step_noise import Recipe, Source, add_planned_noise, element_bounds, quanta_of
-from inid.dpsgd.parallel.distributed import Processes
-from inid.dpsgd.parallel.sharding import holding_of
-from inid.dpsgd.rows.adaptive import Adaptive
-from inid.dpsgd.rows.clipped_sums import MARGIN, Rule
-from inid.dpsgd.rows.parameter_groups import Group, share_thresholds
-from inid.dpsgd.rows.per_example_gradients import PerExampleGradients
+from inid.dpsgd.noise.training_plan import Correlation
+from inid.dpsgd.parallel import Processes, holding_of
+from inid.dpsgd.per_example_gradients import PerExampleGradients
 from inid.dpsgd.sampling.poisson_loader import PoissonLoader
 from inid.dpsgd.step_state import StepState
-from inid.dpsgd.step_summary import step_summary
+from inid.dpsgd.thresholds import Adaptive, Group, share_thresholds
 from inid.errors import ArgumentError, GuaranteeError, RecordError
 from inid.noise import current_source
 from inid.planning import NoisePlan
-
-__all__ = ["PrivateOptimizer"]
+from inid.planning.noise_plan import aligned
 
 
 class PrivateOptimizer(torch.optim.Optimizer):
@@ -84,8 +80,9 @@ class PrivateOptimizer(torch.optim.Optimizer):
         sums = self._holding.sums(sizes, torch.float64 if source == "exact" else first.dtype, first.device)
         self._set_thresholds(thresholds)
         self.step_state = StepState(loader.drawn, sums, self._rule())
-        self.gradients = PerExampleGradients(module, places, self.step_state, mean=mean, example=example)
-        self.losses = LossByRows(self.gradients, mean=mean)
+        look = Independence(module, first.device, self.step_state.drawn, example)
+        self.gradients = PerExampleGradients(module, places, self.step_state, mean=mean, look=look)
+        self.losses = PerSampleLoss(self.gradients, mean=mean)
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
@@ -353,3 +350,12 @@ class PrivateOptimizer(torch.optim.Optimizer):
 
     def __repr__(self) -> str:
         return f"<PrivateOptimizer: {type(self.original).__name__}, {len(self.groups)} groups, {self.accountant!r}>"
+
+
+def step_summary(names: Sequence[str], thresholds: Sequence[float], made: NoisePlan, lost: Mapping[int, float]) -> str:
+    """A table of the groups of a step."""
+    rows = [["group", "size", "threshold", "noise scale", "signal lost"]]
+    for at, (name, threshold, (scale, size)) in enumerate(zip(names, thresholds, made.runs, strict=True)):
+        shown = f"{100 * lost[at]:.2g} %" if lost.get(at) else "none"
+        rows.append([name, f"{size:,}", f"{threshold:.6g}", f"{scale:.6g}", shown])
+    return "\n".join(aligned(rows, left=1))

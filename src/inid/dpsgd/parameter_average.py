@@ -11,8 +11,6 @@ from inid import arguments
 from inid.dpsgd.private_training import PrivateTraining
 from inid.errors import ArgumentError, RecordError
 
-__all__ = ["ParameterAverage"]
-
 _WARM = 10  # steps over which the average begins to look back: De et al. 2022
 
 

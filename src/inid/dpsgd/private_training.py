@@ -10,8 +10,6 @@ from inid.dpsgd.optimizer import PrivateOptimizer
 from inid.dpsgd.sampling.poisson_loader import PoissonLoader
 from inid.errors import ArgumentError
 
-__all__ = ["PrivateTraining"]
-
 
 class PrivateTraining(NamedTuple):
     """What `make_private` returns."""

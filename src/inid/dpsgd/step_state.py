@@ -13,11 +13,9 @@ from typing import Literal, get_args
 
 from torch import Tensor, nn
 
-from inid.dpsgd.rows.clipped_sums import Rule, Sums
-from inid.dpsgd.rows.forward_pass import ForwardPass
-from inid.dpsgd.sampling.drawn_batch import Drawn
-
-__all__ = ["PHASES", "Phase", "StepState"]
+from inid.dpsgd.forward_pass import ForwardPass
+from inid.dpsgd.grad_sample.clipped_sums import Rule, Sums
+from inid.dpsgd.sampling.batch_state import BatchState
 
 Phase = Literal["no batch", "batch", "outputs", "backward", "part", "sums"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
@@ -25,20 +23,9 @@ PHASES: tuple[Phase, ...] = get_args(Phase)
 
 @dataclass(eq=False)
 class StepState:
-    """What is known of the step under way.
+    """What is known of the step under way."""
 
-    Attributes:
-        drawn: What the loader has handed out, and what of it has been used.
-        sums: The clipped sums of the batch so far.
-        rule: How rows are clipped until the step.
-        running: The forward that is under way; None between forwards.
-        latest: The latest forward, with what its backward has gathered.
-        recording: Whether a forward and backward are being recorded, not run.
-        adding_up: Whether a part of a batch was handed to `optimizer.step()`, and it was not the last.
-        given: The gradients that the last step handed to the parameters.
-    """
-
-    drawn: Drawn
+    drawn: BatchState
     sums: Sums
     rule: Rule
     running: ForwardPass | None = None
@@ -55,32 +42,28 @@ class StepState:
         was run on it; "backward": gradients flow; "part": a physical batch is in the sums, and others are to come;
         "sums": all of the batch is in the sums.
         """
-        drawn, turn = self.drawn, self.latest
+        drawn, forward = self.drawn, self.latest
         if drawn.stepped == drawn.batch:
             return "no batch"
-        if turn is not None and not turn.ended and drawn.seen:
-            return "outputs" if turn.task is None else "backward"
+        if forward is not None and not forward.ended and drawn.seen:
+            return "outputs" if forward.task is None else "backward"
         if drawn.fresh:
             return "batch"
         return "sums" if drawn.complete else "part"
 
-    def begin_forward(self, turn: ForwardPass) -> None:
+    def begin_forward(self, forward: ForwardPass) -> None:
         """The model is run on what was handed out."""
-        self.drawn.see(turn.rows)
+        self.drawn.see(forward.rows)
         if self.latest is not None:
             self.latest.let_go()
-        self.running = self.latest = turn
+        self.running = self.latest = forward
 
     def end_forward(self) -> None:
         """The model gave its outputs back, or failed."""
         self.running = None
 
     def begin_backward(self, rows: int) -> None:
-        """Gradients of these many rows are about to be added.
-
-        Raises:
-            GuaranteeError: The loader did not hand them out for this, or they were used.
-        """
+        """Gradients of these many rows are about to be added."""
         self.sums.begin(self.drawn.admit(rows, begun=self.sums.begun))
 
     def begin_replay(self, rows: int) -> None:

@@ -14,15 +14,6 @@ from inid.errors import MissingExtraError
 from inid.jobs.job import Job
 from inid.promises import Budget
 
-__all__ = [
-    "COLUMNS",
-    "demonstration_counts",
-    "demonstration_csv",
-    "demonstration_publication",
-    "demonstration_table",
-    "demonstration_truth",
-]
-
 # Cell nuclei in images of breast tissue (Wisconsin, 1993). For each column the bounds and the error of a mean that a
 # reader could live with, from what the measures are (lengths in micrometres, ratios below 1): round numbers, public
 # knowledge, not computed from this table. "error" columns are standard errors within one image, "worst" ones the mean
@@ -64,11 +55,7 @@ _CLASSES = {"size": ["small", "medium", "large"], "texture": ["smooth", "coarse"
 
 
 def demonstration_table() -> Floats:
-    """The values, one column for each of `COLUMNS`.
-
-    Raises:
-        MissingExtraError: scikit-learn, which brings the table, is not installed.
-    """
+    """The values, one column for each of `COLUMNS`."""
     try:
         from sklearn.datasets import load_breast_cancer
     except ImportError:

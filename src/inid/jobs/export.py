@@ -1,16 +1,17 @@
-"""The same job as a TOML file, a shell command and a Python script."""
+"""A job as a TOML file, a shell command, a Python script and a notebook."""
 
+import ast
 import json
 import shlex
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from keyword import iskeyword
+from textwrap import dedent
 from typing import Any
 
-from inid.jobs.called import labels_of
-from inid.jobs.combinations import read_combination
+from inid.accounting.stores import is_file
 from inid.jobs.job import Job
-from inid.jobs.ledgers import is_file
+from inid.jobs.outputs import display_names, read_combination
 from inid.jobs.questions import StatedQuestion, TableQuestion
 from inid.promises import Budget
 from inid.schema import flag_words
@@ -18,51 +19,31 @@ from inid.schema.values import short
 from inid.tables import Ordered, Person
 from inid.tables.plan import whole_promise
 
-__all__ = ["command_line", "job_as_command", "job_as_python", "job_as_toml"]
-
 
 def job_as_toml(job: Job) -> str:
-    """The job as a file for `inid release --config`.
-
-    >>> print(job_as_toml(Job.from_dict({"table": "a.csv", "bounds": {"age": [0, 100]}, "mean": ["age"], "mu": 0.3})))
-    table = "a.csv"
-    mean = ["age"]
-    mu = 0.3
-    <BLANKLINE>
-    [bounds]
-    age = [0, 100]
-    <BLANKLINE>
-    """
+    """The job as a file for `inid release --config`."""
     return "\n".join(_toml_lines(job.to_dict())) + "\n"
 
 
 def _toml_lines(content: Mapping[str, Any], place: tuple[str, ...] = ()) -> list[str]:
     """The lines of a table: its own values, then the tables in it; those of single questions are nested."""
-    inner = {name: value for name, value in content.items() if isinstance(value, Mapping)}
-    found = [f"{_toml_key(name)} = {_toml(value)}" for name, value in content.items() if name not in inner]
-    for name, value in inner.items():
-        own = (*place, _toml_key(name))
-        lines = _toml_lines(value, own)
-        found += lines if own == ("question",) else ["", f"[{'.'.join(own)}]", *lines]
-    return found
+    tables = {name: value for name, value in content.items() if isinstance(value, Mapping)}
+    toml = [f"{_toml_key(name)} = {_toml(value)}" for name, value in content.items() if name not in tables]
+    for name, value in tables.items():
+        path = (*place, _toml_key(name))
+        lines = _toml_lines(value, path)
+        toml += lines if path == ("question",) else ["", f"[{'.'.join(path)}]", *lines]
+    return toml
 
 
 def job_as_command(job: Job) -> str:
-    """The job as one line for a shell: `inid release`, or `inid plan` where no table is named.
-
-    Raises:
-        ArgumentError: A name cannot be written in a flag.
-    """
+    """The job as one line for a shell: `inid release`, or `inid plan` where no table is named."""
     command = "plan" if isinstance(job.question, StatedQuestion) else "release"
     return command_line([command], job.to_dict())
 
 
 def command_line(words: Sequence[str], content: Mapping[str, Any]) -> str:
-    """A line for a shell: `inid`, these words, the table and all other keys as flags.
-
-    Raises:
-        ArgumentError: A name cannot be written in a flag.
-    """
+    """A line for a shell: `inid`, these words, the table and all other keys as flags."""
     words = ["inid", *words]
     table = content.get("table")
     if table is not None:
@@ -99,8 +80,8 @@ def _table_script(job: Job) -> str:
     lines = [f"table = {_call('tables.Table', [data], facts)}"]
     lines += [f"table = table{step}" for step in _view(question)]
     if question.question:
-        asked = {name: _Code(_asked(part, f"table{''.join(_view(part))}")) for name, part in question.parts.items()}
-        lines += [f"publication = tables.Publication({_named(asked)})"]
+        queries = {name: _Code(_asked(part, f"table{''.join(_view(part))}")) for name, part in question.parts.items()}
+        lines += [f"publication = tables.Publication({_named(queries)})"]
         whole = "publication"
     else:
         lines += [f"query = {_asked(question, 'table')}"]
@@ -193,7 +174,7 @@ def _written_results(job: Job) -> list[str]:
     if outputs.out:
         lines.append(f"pyarrow.csv.write_csv(frame, {outputs.out.as_posix()!r})")
     if outputs.report:
-        labels = labels_of(outputs.called, list(job.parts))
+        labels = display_names(outputs.called, list(job.parts))
         called: dict[str, Any] = {"labels": _Code(repr(labels)) if labels else None, "rows_are": outputs.rows_are}
         called |= {"too_noisy": _Code("None")} if outputs.form.get("too_noisy", 0) is None else {}
         lines.append(_call("result.report", [repr(outputs.report.as_posix())], form | called))
@@ -266,3 +247,85 @@ def _toml(value: Any) -> str:
 def _toml_key(name: str) -> str:
     bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
     return name if bare else _toml(name)
+
+
+_PARTS = {
+    "asked": "## Public facts and the question\n\nNo value of the table is read here.",
+    "planned": "## The plan\n\nThe expected error of every number, before anything is spent. Run it as often as you "
+    "like.",
+    "released": "## The release\n\n**Every run of this cell is a new release and is charged again.** The ledger is "
+    "charged first; then the table is read and noise is added.",
+    "results": "## The results\n\nYou may compute with published numbers as you like: it costs nothing.",
+}
+
+
+def script_as_notebook(script: str) -> str:
+    r"""A script of `Job.to_python` as the text of a notebook (nbformat 4).
+
+    >>> text = script_as_notebook("import inid\n\nwith f() as ledger:\n    plan = g(ledger)\n    result = h(plan)\n")
+    >>> for cell in json.loads(text)["cells"]:
+    ...     if cell["cell_type"] == "code":
+    ...         print("".join(cell["source"]), end="\n--\n")
+    import inid
+    --
+    ledger = f()
+    plan = g(ledger)
+    --
+    result = h(plan)
+    --
+    ledger.close()
+    --
+    """
+    cells = [_cell("markdown", "# A private release\n\nMade by inid. Run the cells from top to bottom.")]
+    for name, lines in _parts(script).items():
+        if lines:
+            cells += [_cell("markdown", _PARTS[name]), _cell("code", "\n".join(lines))]
+    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
+    for at, cell in enumerate(cells):
+        cell["id"] = f"cell-{at}"
+    book = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+    return json.dumps(book, indent=1, ensure_ascii=False) + "\n"
+
+
+def _parts(script: str) -> dict[str, list[str]]:
+    """The lines of each part; what is opened for a block is opened before the plan and closed at the end."""
+    found: dict[str, list[str]] = {name: [] for name in _PARTS}
+    closing: list[str] = []
+    part = "asked"
+
+    def add(node: ast.stmt, text: str) -> None:
+        nonlocal part
+        names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        if part == "released":
+            part = "results"
+        if "promise" in names or "plan" in names:
+            part = "planned"
+        if "result" in names:
+            part = "released"
+        found[part].append(text)
+
+    for node in ast.parse(script).body:
+        if isinstance(node, ast.With):
+            part = "planned"
+            for item in node.items:
+                opened = f"{_source(script, item.optional_vars)} = {_source(script, item.context_expr)}"
+                found[part].append(opened)
+                closing.append(f"{_source(script, item.optional_vars)}.close()")
+            for inner in node.body:
+                add(inner, _source(script, inner))
+        else:
+            add(node, _source(script, node))
+    found["results"] += closing
+    return found
+
+
+def _source(script: str, node: ast.AST | None) -> str:
+    text = None if node is None else ast.get_source_segment(script, node, padded=True)
+    if text is None:
+        raise AssertionError("every part of a script has a text")
+    return dedent(text)
+
+
+def _cell(kind: str, text: str) -> dict[str, Any]:
+    made: dict[str, Any] = {"cell_type": kind, "metadata": {}, "source": text.splitlines(keepends=True)}
+    return made | ({"execution_count": None, "outputs": []} if kind == "code" else {})

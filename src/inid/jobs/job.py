@@ -11,33 +11,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from inid.accounting.addresses import read_address
-from inid.accounting.short_texts import read_word
-from inid.arguments import shown
+from inid.accounting.stores import read_address
+from inid.arguments import read_word, shown
 from inid.errors import ArgumentError
-from inid.jobs.combinations import read_combination
-from inid.jobs.questions import StatedQuestion, TableQuestion, by_name, in_question, read_question
-from inid.jobs.stated import Stated
+from inid.jobs.outputs import Outputs
+from inid.jobs.questions import OptionGroup, StatedQuestion, TableQuestion, by_name, in_question, read_question
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP
 from inid.schema import Naming, keys
-from inid.schema.number_types import OFF
-
-__all__ = [
-    "PROMISE_KEYS",
-    "Job",
-    "LedgerChoice",
-    "NoiseChoice",
-    "Outputs",
-    "Part",
-    "job_keys",
-    "read_budget",
-    "read_toml",
-]
 
 PROMISE_KEYS = tuple(key.name for key in keys("promise"))
 
 
-class NoiseChoice(Stated):
+class NoiseChoice(OptionGroup):
     """How the promise is spent; what is not stated is left to the library."""
 
     groups = ("noise",)
@@ -47,7 +32,7 @@ class NoiseChoice(Stated):
         return {name: value for name, value in self.values.items() if name not in ("tolerance", "weights")}
 
 
-class LedgerChoice(Stated):
+class LedgerChoice(OptionGroup):
     """Which ledger is charged, and how the charge is named."""
 
     groups = ("ledger",)
@@ -67,74 +52,18 @@ class LedgerChoice(Stated):
         return made
 
 
-class Outputs(Stated):
-    """Where the results go, and in which form."""
-
-    groups = ("output",)
-
-    def check_form(self, question: TableQuestion | StatedQuestion, named: Naming) -> None:
-        """Refuse forms that the answers to a question do not have.
-
-        Raises:
-            ArgumentError: It has no such form, or a combination is malformed.
-        """
-        for name, text in self.combine.items():
-            read_combination(f"{named('combine')} of {name}", text)
-        kind = question.kind if isinstance(question, TableQuestion) else None
-        tables = kind is not None and kind.combines
-        several = f"{named('marginals')} or several {named('by')}"
-        for key in ("tidy", "combine"):
-            if getattr(self, key) and not tables:
-                raise ArgumentError(f"{named(key)} goes with {several}: leave it out here.")
-        if self.rows_out is not None and not (kind is not None and kind.makes_rows):
-            raise ArgumentError(f"{named('rows_out')} goes with {named('synthetic')}: leave it out here.")
-        if self.integers and tables and not self.tidy:
-            raise ArgumentError(f"with {several}, {named('integers')} goes with {named('tidy')}: state both.")
-
-    @property
-    def form(self) -> dict[str, Any]:
-        """How the answers are shown."""
-        share = self.too_noisy
-        marked = {} if share is None else {"too_noisy": None if share == OFF else float(share)}
-        return {"tidy": self.tidy, "integers": self.integers, **marked}
-
-
 @dataclass(frozen=True)
 class Part:
-    """One question of a job, and what is stated for it alone.
-
-    Attributes:
-        question: What it asks.
-        outputs: How its answers are shown.
-        own: What one of several questions states for itself: its tolerance, importance and share among it.
-    """
+    """One question of a job, and what is stated for it alone."""
 
     question: TableQuestion | StatedQuestion
     outputs: Outputs
-    own: Stated
+    own: OptionGroup
 
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A release as configuration.
-
-    Attributes:
-        question: What is asked.
-        budget: The promise; None where a part of a ledger is promised, or where only its cost is asked for.
-        noise: How the promise is spent.
-        ledger: Which ledger is charged.
-        outputs: Where the results go.
-
-    >>> job = Job.from_dict({"sensitivity": [1, 3, 40], "epsilon": 1})
-    >>> job.budget, job.question.sensitivity
-    (PureDP(epsilon=1.0), (1.0, 3.0, 40.0))
-    >>> print(job.to_command())
-    inid plan --sensitivity 1,3,40 --epsilon 1
-    >>> Job.from_dict({"sensitivity": [1, 3], "epsilon": "all"})
-    Traceback (most recent call last):
-        ...
-    inid.errors.ArgumentError: epsilon does not fit, got 'all': pass a number above 0, such as 1.
-    """
+    """A release as configuration."""
 
     question: TableQuestion | StatedQuestion
     budget: Budget | None
@@ -144,15 +73,7 @@ class Job:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], named: Naming = str) -> "Job":
-        """Check a dictionary of plain values, as a TOML file or a form holds them.
-
-        Args:
-            values: The keys of a job file; None is the same as leaving a key out.
-            named: How errors name a key.
-
-        Raises:
-            ArgumentError: A key is unknown, a value is malformed, or values do not go together.
-        """
+        """Check a dictionary of plain values, as a TOML file or a form holds them."""
         known = job_keys()
         unknown = [key for key in values if key not in known]
         if unknown:
@@ -178,43 +99,39 @@ class Job:
         if not isinstance(question, TableQuestion) or not question.question:
             return {"": Part(question, self.outputs, self.noise)}
         forms = {key.name for key in Outputs.own_keys()}
-        found = {}
-        for name, own in question.question.items():
-            outputs = self.outputs.stating(**{key: value for key, value in own.values.items() if key in forms})
-            found[name] = Part(question.parts[name], outputs, own)
-        return found
+        parts = {}
+        for name, stated in question.question.items():
+            outputs = self.outputs.stating(**{key: value for key, value in stated.values.items() if key in forms})
+            parts[name] = Part(question.parts[name], outputs, stated)
+        return parts
 
     def plan_options(self, named: Naming = str) -> dict[str, Any]:
-        """How the noise for a table is planned: what `plan` of its query, or of its publication, takes.
-
-        Raises:
-            ArgumentError: Tolerances or weights are a plain list.
-        """
-        found: dict[str, Any] = self.noise.arguments()
+        """How the noise for a table is planned: what `plan` of its query, or of its publication, takes."""
+        options: dict[str, Any] = self.noise.arguments()
         if self.noise.weights is not None:
-            found["weights"] = by_name(named("weights"), self.noise.weights)
+            options["weights"] = by_name(named("weights"), self.noise.weights)
         for name, part in self.parts.items():
             if not isinstance(part.question, TableQuestion):
                 raise TypeError("a question without a table is planned by its sensitivities")
             with in_question(name):
                 stated = part.question.tolerances(part.own.tolerance, named)
             if not name:
-                return found | stated
+                return options | stated
             if part.own.importance is not None:
                 stated["importance"] = float(part.own.importance)
             if part.own.share is not None:
                 stated["share"] = part.own.share
-            for option, own in stated.items():
-                found.setdefault(option, {})[name] = own
-        return found
+            for option, value in stated.items():
+                options.setdefault(option, {})[name] = value
+        return options
 
     def to_dict(self) -> dict[str, Any]:
         """The keys that are stated, as plain values; `from_dict` makes the same job of it."""
         promise = {} if self.budget is None else self.budget.to_dict()
-        found = {key: value for key, value in promise.items() if key in PROMISE_KEYS}
+        values = {key: value for key, value in promise.items() if key in PROMISE_KEYS}
         for group in (self.question, self.noise, self.ledger, self.outputs):
-            found |= group.to_dict()
-        return {key: found[key] for key in job_keys() if key in found}
+            values |= group.to_dict()
+        return {key: values[key] for key in job_keys() if key in values}
 
     def to_toml(self) -> str:
         """The job as a file for `inid release --config`."""
@@ -236,7 +153,7 @@ class Job:
 
     def to_notebook(self) -> str:
         """The job as a notebook: the cells of its Python script, with a sentence each."""
-        from inid.jobs.notebook import script_as_notebook
+        from inid.jobs.export import script_as_notebook
 
         return script_as_notebook(self.to_python())
 
@@ -248,14 +165,7 @@ def job_keys() -> tuple[str, ...]:
 
 
 def read_budget(values: Mapping[str, Any], named: Naming = str) -> Budget | None:
-    """The promise that epsilon, delta, mu and rho state, or None when none is stated.
-
-    Raises:
-        ArgumentError: They do not make one promise, or a number is one that no promise can have.
-
-    >>> read_budget({"epsilon": "1", "delta": "1e-6"})
-    ApproxDP(epsilon=1.0, delta=1e-06)
-    """
+    """The promise that epsilon, delta, mu and rho state, or None when none is stated."""
     given = {key.name: key.of(values, named) for key in keys("promise")}
     stated: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     kinds: dict[tuple[str, ...], type[Budget]] = {
@@ -275,11 +185,7 @@ def read_budget(values: Mapping[str, Any], named: Naming = str) -> Budget | None
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The plain values of a TOML file; dashes in its keys are read as underscores.
-
-    Raises:
-        ArgumentError: There is no such file, or it does not parse.
-    """
+    """The plain values of a TOML file; dashes in its keys are read as underscores."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -1,36 +1,139 @@
-"""Finding, opening and making the ledger that a job charges, and what a plan would take of it."""
+"""The ledger of a job: opening or making it, what a plan would take of it, and whether a release was charged."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inid.accounting import JointCharge, Ledger
-from inid.accounting.addresses import is_file, place, read_address
 from inid.accounting.admission import admitted, priced
-from inid.accounting.amounts import added
+from inid.accounting.costs import added
+from inid.accounting.history import counted_share, percent, percent_currency
 from inid.accounting.journal import Journal
-from inid.accounting.settings import Settings
-from inid.accounting.stores import open_store
-from inid.accounting.summary import counted_share, percent, percent_currency
-from inid.errors import ArgumentError, BudgetError, Words
-from inid.jobs.failures import sentence_of
+from inid.accounting.ledger import open_store
+from inid.accounting.rules import Settings
+from inid.accounting.stores import place, read_address
+from inid.errors import ArgumentError, BudgetError, InidError, Words
 from inid.numbers.decimals import decimal_fraction
 from inid.planning import NoisePlan
 from inid.promises import Budget
-from inid.report.number_text import spent_and_left
-from inid.schema.wording import Surface
+from inid.report.wording import spent_and_left
+from inid.schema.error_messages import Surface, sentence_of
 
-__all__ = ["LedgerPreview", "is_file", "make_ledger", "open_existing", "open_or_create", "preview", "stored_settings"]
+if TYPE_CHECKING:
+    from inid.accounting.records import Receipt
+
+_UNKNOWN = (
+    "Whether the ledger was charged cannot be read now: take it as charged, and look at its history before you release "
+    "again."
+)
+
+
+class UnansweredError(InidError):
+    """A release was charged, and its answer did not come, or not where it was wanted."""
+
+    def __init__(
+        self, message: str, charge: int | None = None, because: Exception | None = None, then: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.charge, self.because, self.then = charge, because, then
+
+
+class InterruptedReleaseError(KeyboardInterrupt):
+    """A release was interrupted; the text says whether it was charged."""
+
+
+class OneCharge:
+    """The ledger of one release as the table sees it, or the lack of one. It knows what became of the charge."""
+
+    def __init__(self) -> None:
+        self._ledger: Ledger | None = None
+        self._begun = False
+        self._receipt: Receipt | None = None
+        self.unit: str | None = None
+        self.neighbours: str | None = None
+
+    def of(self, ledger: Ledger | None) -> "OneCharge":
+        """The same for the ledger that was opened, if one was."""
+        self._ledger = ledger
+        if ledger is not None:
+            self.unit, self.neighbours = ledger.unit, ledger.neighbours
+        return self
+
+    def begin(self) -> None:
+        """From now on the ledger may be charged, by this object or by whoever was handed the ledger itself."""
+        self._begun = True
+
+    def charge(
+        self, plan: "NoisePlan", label: str = "", private: bool = True, *, delta: float = 0.0
+    ) -> "Receipt | None":
+        """Charge the ledger, if there is one. From now on the table may be read."""
+        self.begin()
+        if self._ledger is not None:
+            self._receipt = self._ledger.charge(plan, label=label, private=private, delta=delta)
+        return self._receipt
+
+    @contextmanager
+    def reported(self, stopped: str | None = None, but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
+        """Whatever ends what is done inside says whether the ledger was charged."""
+        try:
+            yield
+        except but:
+            raise
+        except KeyboardInterrupt:
+            raise self.interrupted(stopped) from None
+        except Exception as error:
+            failure = self.failed(error)
+            if failure is error:
+                raise
+            raise failure from error
+
+    def failed(self, error: Exception) -> Exception:
+        """What a failure of the release is: itself where nothing was charged, else `UnansweredError`."""
+        try:
+            number = self._number()
+        except InidError:
+            return UnansweredError(f"{sentence_of(error, 'command')} {_UNKNOWN}", None, error, _UNKNOWN)
+        if number is None and not (self._begun and self._ledger is None):
+            return error
+        then = charge_in_words(number)
+        return UnansweredError(f"{sentence_of(error, 'command')} {then}", number, error, then)
+
+    def interrupted(self, otherwise: str | None = None) -> InterruptedReleaseError:
+        """What an interruption of the release is: one that says whether it was charged, or `otherwise`."""
+        try:
+            number = self._number()
+        except (InidError, KeyboardInterrupt):
+            return InterruptedReleaseError(f"stopped. {_UNKNOWN}")
+        if number is None and not (self._begun and self._ledger is None):
+            return InterruptedReleaseError(otherwise or "stopped: no ledger was charged, and nothing was released.")
+        return InterruptedReleaseError(f"stopped. {charge_in_words(number)}")
+
+    def _number(self) -> int | None:
+        """The number of the charge, if the ledger holds it.
+
+        A ledger that failed in the middle, or was interrupted, may hold a charge without having handed out a receipt.
+        """
+        if self._receipt is not None:
+            return self._receipt.id
+        if self._ledger is None or not self._begun:
+            return None
+        last = self._ledger.last_charge()
+        return None if last is None else last.id
+
+
+def charge_in_words(number: int | None) -> str:
+    """That a charge stands, or that there was none."""
+    if number is None:
+        return "No ledger was charged: none was named."
+    return f"Charge {number} of the ledger stands: it is made before the table is read."
+
 
 _WAIT = 30.0  # seconds for another process that is charging
 
 
 def stored_settings(address: str, name: str) -> Settings | None:
-    """The settings of a ledger as they are stored, or None when there is none of this name.
-
-    Raises:
-        ArgumentError: The address is a folder, or of a kind of database that ledgers do not use.
-    """
+    """The settings of a ledger as they are stored, or None when there is none of this name."""
     path = read_address(address).path
     if path is not None and path.is_dir():
         raise ArgumentError(f"the ledger must be a file, and {path} is a folder.")
@@ -43,11 +146,7 @@ def stored_settings(address: str, name: str) -> Settings | None:
 
 
 def open_existing(address: str, name: str) -> Ledger:
-    """The ledger as it is, whatever its settings.
-
-    Raises:
-        ArgumentError: There is none of this name.
-    """
+    """The ledger as it is, whatever its settings."""
     if stored_settings(address, name) is None:
         missing = f'there is no ledger "{name}" in {place(address)}'
         others = ", ".join(f'"{other}"' for other in Ledger.names(address))
@@ -65,24 +164,20 @@ def open_existing(address: str, name: str) -> Ledger:
 def open_or_create(
     address: str, name: str, total: Callable[[], Budget], *, neighbours: str, unit: str
 ) -> tuple[Ledger, bool]:
-    """The ledger of this name, and whether it was made just now, with the promise of `total` as its total.
-
-    Raises:
-        ArgumentError: It counts another neighbouring relation or another unit.
-    """
+    """The ledger of this name, and whether it was made just now, with the promise of `total` as its total."""
     settings = stored_settings(address, name)
     if settings is None:
         return Ledger.open(address, total=total(), name=name, neighbours=neighbours, unit=unit), True  # type: ignore[arg-type, unused-ignore]
-    for word, own, asked in (("neighbours", settings.neighbours, neighbours), ("unit", settings.unit, unit)):
-        covered = word == "neighbours" and own == "zero_out" and asked == "add_remove"
-        if own != asked and not covered:
+    for word, stored, stated in (("neighbours", settings.neighbours, neighbours), ("unit", settings.unit, unit)):
+        is_covered = word == "neighbours" and stored == "zero_out" and stated == "add_remove"
+        if stored != stated and not is_covered:
             raise ArgumentError(
-                f'the ledger counts {word} "{own}", this release is for {word} "{asked}", and the two do not add up: '
-                "use another ledger.",
+                f'the ledger counts {word} "{stored}", this release is for {word} "{stated}", and the two do not add '
+                "up: use another ledger.",
                 code="ledger_counts_other",
                 word=Words(word),
-                own=Words(own),
-                asked=Words(asked),
+                own=Words(stored),
+                asked=Words(stated),
             )
     return open_existing(address, name), False
 
@@ -98,11 +193,7 @@ def make_ledger(
     currency: str | None = None,
     reserve: float | None = None,
 ) -> Ledger:
-    """A new ledger with a total of its own; its words are checked by `Ledger.open`.
-
-    Raises:
-        ArgumentError: There is one of this name already, or a setting is malformed.
-    """
+    """A new ledger with a total of its own; its words are checked by `Ledger.open`."""
     if stored_settings(address, name) is not None:
         raise ArgumentError(
             f'there is a ledger "{name}" already, and a total never changes: choose another name or place.',
@@ -116,19 +207,7 @@ def make_ledger(
 
 @dataclass(frozen=True)
 class LedgerPreview:
-    """What a release would take of its ledger, before anything is spent.
-
-    Attributes:
-        total: The promise that all charges together keep; that of the release where the ledger is still to be made.
-        charges: How many charges it has taken so far.
-        spent: How much of it is spent, in whole percent rounded up.
-        after: The same after this release; None where the ledger would refuse it.
-        refusal: Why it would refuse; None where it would not.
-        counted: In which currency the percent are counted, in words: before and after.
-        new: Whether the ledger is still to be made.
-        has_parts: Whether a release may take a part of it, such as a third.
-        shares: What is spent and what is left now, and what is spent after this release, as people say it: 1/3.
-    """
+    """What a release would take of its ledger, before anything is spent."""
 
     total: Budget
     charges: int
@@ -144,20 +223,7 @@ class LedgerPreview:
 def preview(
     address: str, name: str, plan: NoisePlan | JointCharge, delta: float = 0.0, surface: Surface = "page"
 ) -> LedgerPreview:
-    """What a plan, and a delta beside its noise, would take of a ledger. Nothing is charged, and no ledger is made.
-
-    Args:
-        address: Where the ledger is.
-        name: Which it is there.
-        plan: What would be charged.
-        delta: What it takes beside its noise.
-        surface: In whose terms a refusal is said.
-
-    Raises:
-        ArgumentError: The address is malformed.
-        BudgetError: The database cannot be read.
-        RecordError: The stored history is damaged.
-    """
+    """What a plan, and a delta beside its noise, would take of a ledger. Nothing is charged, and no ledger is made."""
     settings = stored_settings(address, name)
     if settings is None:
         whole = plan.promise if isinstance(plan, JointCharge) else plan.stated

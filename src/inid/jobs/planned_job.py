@@ -1,5 +1,6 @@
-"""Planning a job: everything that can be known before anything is spent."""
+"""Planning a job: everything that can be known before anything is spent, and advice on it."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -7,43 +8,26 @@ from typing import Any, cast
 from inid.accounting import JointCharge
 from inid.arguments import listed
 from inid.errors import ArgumentError
-from inid.jobs.called import check_called
-from inid.jobs.combinations import check_combinations
 from inid.jobs.job import PROMISE_KEYS, Job
-from inid.jobs.ledgers import open_existing, stored_settings
-from inid.jobs.questions import StatedQuestion, in_question
+from inid.jobs.ledgers import LedgerPreview, open_existing, stored_settings
+from inid.jobs.outputs import check_combinations, check_display_names
+from inid.jobs.questions import StatedQuestion, TableQuestion, in_question
 from inid.mechanisms import MechanismChoice
 from inid.planning import AccuracyPlan, NoisePlan, plan, plan_for_accuracy
 from inid.planning.accuracy import CheapestPlan
 from inid.promises import Budget
 from inid.report import PlanSummary, ReportInputs, page, publication_page, summarize_plan
+from inid.report.wording import belief_after, detection_rate, plain_number
 from inid.schema import Naming
 from inid.tables import Publication, PublicationPlan
 from inid.tables.engines import Engine
 from inid.tables.plan import Plan
 from inid.tables.query import Query
 
-__all__ = [
-    "PlannedJob",
-    "accuracy_of_job",
-    "missing_promise",
-    "plan_job",
-    "promise_of",
-    "queries_of",
-]
-
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A job and its plan.
-
-    Attributes:
-        job: The configuration.
-        budget: The promise.
-        summary: The plan, line by line.
-        query: The question, on its table, or the publication of several; None for stated sensitivities.
-        plan: Its plan; None for stated sensitivities.
-    """
+    """A job and its plan."""
 
     job: Job
     budget: Budget
@@ -83,11 +67,7 @@ class PlannedJob:
         return 0.0 if self.plan is None else self.plan.delta
 
     def total(self, named: Naming = str) -> Budget:
-        """The promise with which a ledger is made that does not exist: all of this release, and nothing else.
-
-        Raises:
-            ArgumentError: Noise and threshold together have no promise that a ledger can be made with.
-        """
+        """The promise with which a ledger is made that does not exist: all of this release, and nothing else."""
         whole = self.budget if self.plan is None else self.plan.whole_promise
         if whole is None:
             raise ArgumentError(
@@ -98,12 +78,7 @@ class PlannedJob:
 
 
 def promise_of(job: Job, named: Naming = str) -> Budget:
-    """The promise of a job, which may be a part of its ledger.
-
-    Raises:
-        ArgumentError: None is stated, or there is no such ledger.
-        BudgetError: The ledger was made without a currency in which parts are counted.
-    """
+    """The promise of a job, which may be a part of its ledger."""
     if job.budget is not None:
         return job.budget
     if job.ledger.part is not None and job.ledger.ledger is not None:
@@ -122,22 +97,7 @@ def missing_promise(named: Naming) -> ArgumentError:
 
 
 def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> PlannedJob:
-    """Plan a job. Of a table only the names and types of its columns are read.
-
-    Args:
-        job: The configuration.
-        named: How errors name a key.
-        source: The table, where it is open already: a CSV file is checked from end to end when it is opened.
-
-    Raises:
-        ArgumentError: No promise is stated, or the question does not fit the table.
-        BudgetError: The mechanism cannot keep the promise.
-        EngineError: The table cannot be read.
-
-    >>> made = plan_job(Job.from_dict({"sensitivity": [1, 3, 40], "labels": ["a", "b", "c"], "epsilon": 1}))
-    >>> made.summary.noise.mechanism, [line.label for line in made.summary.lines]
-    ('laplace', ['a', 'b', 'c'])
-    """
+    """Plan a job. Of a table only the names and types of its columns are read."""
     budget = promise_of(job, named)
     noise, question = job.noise, job.question
     if isinstance(question, StatedQuestion):
@@ -151,7 +111,7 @@ def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> Pla
         with in_question(name):
             check_combinations(job.parts[name].outputs.combine, own, named)
     if job.outputs.called:
-        check_called(named("called"), job.outputs.called, queries_of(query))
+        check_display_names(named("called"), job.outputs.called, queries_of(query))
     address = job.ledger.ledger
     ledger: Any = None if address is None else stored_settings(address, job.ledger.name or "default")
     # The ledger's relation is taken where the table states none.
@@ -165,52 +125,42 @@ def queries_of(query: Query[Any, Any] | Publication) -> Mapping[str, Query[Any, 
 
 
 def _options(job: Job, query: Query[Any, Any] | Publication, named: Naming) -> dict[str, Any]:
-    """How a query, or several together, are planned.
-
-    Raises:
-        ArgumentError: They have no such option.
-    """
+    """How a query, or several together, are planned."""
     together = (("mechanism",), "question")
-    known, asked = together if isinstance(query, Publication) else (query.question.options, query.asked_as)
+    known, option = together if isinstance(query, Publication) else (query.question.options, query.asked_as)
     for key in job.noise.values:
         if key not in known:
-            raise ArgumentError(f"{named(key)} does not go with {named(asked)}: leave it out.")
+            raise ArgumentError(f"{named(key)} does not go with {named(option)}: leave it out.")
     return job.plan_options(named)
 
 
 def accuracy_of_job(
     job: Job, failure: float, delta: float | None, named: Naming = str
 ) -> tuple[CheapestPlan[Any], list[tuple[str, float, float]]]:
-    """The least budget found that reaches the tolerances of a job.
-
-    Returns:
-        The plans, and for each noisy number its name, the scale of its noise and its share of the promise; of many
-        tables, or of several questions, for each line the standard deviation of a cell.
-
-    Raises:
-        ArgumentError: No tolerance is stated, or the question does not fit the table.
-    """
-    wanted, question = job.noise.tolerance, job.question
-    if wanted is None and not any(part.own.tolerance for part in job.parts.values()):
+    """The least budget found that reaches the tolerances of a job."""
+    tolerances, question = job.noise.tolerance, job.question
+    if tolerances is None and not any(part.own.tolerance for part in job.parts.values()):
         raise ArgumentError(
             f"a tolerance is missing: pass {named('tolerance')} age=1,income=500, the largest acceptable errors."
         )
     if isinstance(question, StatedQuestion):
-        tolerance = _in_order(named("tolerance"), wanted, question.names) or []
+        tolerance = _in_order(named("tolerance"), tolerances, question.names) or []
         answer = plan_for_accuracy(question.box(), tolerance, failure=failure, delta=delta)
         return answer, _scales(question.names, answer.plan)
     query = question.open(named)
-    found: CheapestPlan[Any]
+    cheapest: CheapestPlan[Any]
     if isinstance(query, Publication):
         options = _options(job, query, named)
-        found = query.plan_for_accuracy(options["tolerance"], share=options.get("share"), failure=failure, delta=delta)
-        return found, [(line.label, line.deviation, line.share) for line in found.plan.summary().lines]
+        cheapest = query.plan_for_accuracy(
+            options["tolerance"], share=options.get("share"), failure=failure, delta=delta
+        )
+        return cheapest, [(line.label, line.deviation, line.share) for line in cheapest.plan.summary().lines]
     if not query.question.knows_accuracy:
-        asked = named(query.asked_as)
-        raise ArgumentError(f"the cost of an accuracy is not known for {asked}: plan with a promise.")
-    found = query.plan_for_accuracy(**question.tolerances(wanted, named), failure=failure, delta=delta)
-    answer = AccuracyPlan(found.plan.noise, tuple(option.noise for option in found.alternatives), found.reason)
-    return answer, found.plan.noisy_numbers()
+        option = named(query.asked_as)
+        raise ArgumentError(f"the cost of an accuracy is not known for {option}: plan with a promise.")
+    cheapest = query.plan_for_accuracy(**question.tolerances(tolerances, named), failure=failure, delta=delta)
+    answer = AccuracyPlan(cheapest.plan.noise, tuple(option.noise for option in cheapest.alternatives), cheapest.reason)
+    return answer, cheapest.plan.noisy_numbers()
 
 
 def _scales(labels: Sequence[str], plan: NoisePlan) -> list[tuple[str, float, float]]:
@@ -227,3 +177,107 @@ def _in_order(name: str, values: Any, labels: list[str]) -> list[float] | None:
         wrong = f"{unknown[0]!r} is no label" if unknown else f"{absent[0]!r} is missing"
         raise ArgumentError(f"{name}: {wrong}: give one number for each of {listed(labels, most=20)}.")
     return [values[label] for label in labels]
+
+
+_GENEROUS = 4.0  # times better than asked: a smaller promise would do
+_FEW_ROWS = 100
+_WEAK = 0.8  # a test that finds so many presences at 5 % false alarms
+
+
+def advice(planned: PlannedJob, ledger: LedgerPreview | None) -> list[str]:
+    """What to look at before paying."""
+    return [*plan_advice(planned), *_ledger(planned, ledger)]
+
+
+def plan_advice(planned: PlannedJob) -> list[str]:
+    """The same without what concerns the ledger: what the plan itself advises, and what the job shows beside it."""
+    summary = planned.summary
+    return [*_accuracy(planned), *summary.worse, *summary.advice, *_question(planned), *_promise(planned)]
+
+
+def _accuracy(planned: PlannedJob) -> list[str]:
+    stated = planned.job.noise.tolerance is not None or planned.query is not None
+    ratios = [line.deviation / line.tolerance for line in planned.summary.lines if stated and line.tolerance]
+    if not ratios:
+        return []
+    exceeded = sum(ratio > 1 for ratio in ratios)
+    is_stated = planned.job.noise.tolerance is not None or planned.job.noise.weights is not None
+    limit = "their tolerance" if is_stated else "the default tolerance (none is stated)"
+    if exceeded:
+        noun = "number is" if len(ratios) == 1 else "numbers are"
+        return [
+            (
+                f"{exceeded} of {len(ratios)} {noun} expected beyond {limit}: raise the promise, ask for less, "
+                "or tolerate more."
+            )
+        ]
+    if max(ratios) < 1 / _GENEROUS:
+        return [
+            (
+                f"All numbers are expected at least {math.floor(1 / max(ratios))} times closer than {limit}: a smaller "
+                "promise would do."
+            )
+        ]
+    return []
+
+
+def _question(planned: PlannedJob) -> list[str]:
+    question, summary = planned.job.question, planned.summary
+    if not isinstance(question, TableQuestion):
+        return []
+    sentences = []
+    if summary.guessed and summary.rows is not None:
+        sentences.append(
+            f"No guess at the number of rows is stated, so errors are shown for {summary.rows:,} rows. A public guess "
+            "makes them realistic; a wrong one changes no answer."
+        )
+    cells = _most_cells(planned, question)
+    if question.rows is not None and cells > 1 and question.rows / cells < _FEW_ROWS:
+        sentences.append(
+            f"{cells:,} groups of about {plain_number(question.rows / cells, 2)} rows each: fewer, larger groups have "
+            "smaller errors."
+        )
+    largest = max(summary.lines, key=lambda line: line.share, default=None)
+    if largest is not None and largest.share > 0.5 and len(summary.lines) > 2:
+        sentences.append(
+            f"{largest.label} takes {largest.share:.0%} of the promise: a larger tolerance for it, or narrower public "
+            "limits where it has some, would help all others."
+        )
+    return sentences
+
+
+def _most_cells(planned: PlannedJob, question: TableQuestion) -> int:
+    """The cells of the grouping that has the most; 1 without groups."""
+    numbers = [1]
+    for name, part in question.parts.items():
+        if part.kind.combines:
+            numbers += [number.cells for number in planned.plans[name].planned_numbers()]
+        elif isinstance(part.by, Mapping):
+            numbers.append(math.prod(map(len, part.by.values())))
+    return max(numbers)
+
+
+def _promise(planned: PlannedJob) -> list[str]:
+    if detection_rate(planned.budget) < _WEAK:
+        return []
+    return [
+        (
+            "This promise is weak: somebody who began with an even chance can become "
+            f"{belief_after(planned.budget).percent} sure that somebody is in the table."
+        )
+    ]
+
+
+def _ledger(planned: PlannedJob, ledger: LedgerPreview | None) -> list[str]:
+    if planned.query is None:
+        return []
+    if ledger is None:
+        return ["No ledger is named, so nobody keeps count of what this release spends."]
+    if ledger.new:
+        return [
+            (
+                "The ledger does not exist yet. The release would make it with this promise as its total and spend all "
+                "of it: to release more than once, make a ledger with a larger total first."
+            )
+        ]
+    return []

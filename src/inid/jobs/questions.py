@@ -1,14 +1,15 @@
-"""What a job asks: statistics of a table, or noise for numbers whose sensitivities are stated."""
+"""Groups of options that a job states; and its question: statistics of a table, or stated sensitivities."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from inid.errors import ArgumentError, InidError
-from inid.jobs.stated import Stated
-from inid.schema import Key, Naming, keys_of_a_question
+from inid.schema import Key, Naming, find_key, keys, keys_of_a_question
 from inid.sets import Sensitivity
 from inid.tables import Ordered, Person, Publication, Table, database_table
 from inid.tables.engines import Engine
@@ -16,7 +17,56 @@ from inid.tables.engines.sql.addresses import is_database, require_no_password
 from inid.tables.query import Query
 from inid.tables.question import Question, kind_of_options
 
-__all__ = ["StatedQuestion", "TableQuestion", "by_name", "in_question", "read_question"]
+
+@dataclass(frozen=True)
+class OptionGroup:
+    """Values of the keys of some groups; each is an attribute, and one that is not stated is what its type says."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    groups: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def own_keys(cls) -> tuple[Key, ...]:
+        """Its keys, in order."""
+        return keys(*cls.groups)
+
+    @classmethod
+    def read(cls, values: Mapping[str, Any], named: Naming = str) -> Self:
+        """Check every value."""
+        read = {key.name: key.of(values, named) for key in cls.own_keys()}
+        return cls({key.name: read[key.name] for key in cls.own_keys() if read[key.name] != key.type.nothing})
+
+    def __getattr__(self, name: str) -> Any:
+        option = find_key(name)
+        if option is not None and (name in self.values or option in self.own_keys()):
+            return self.values.get(name, option.type.nothing)
+        raise AttributeError(f"{type(self).__name__} has no {name}")
+
+    def stating(self, **values: Any) -> Self:
+        """The same with other checked values."""
+        return replace(self, values={**self.values, **values})
+
+    def of(self, group: str) -> dict[str, Any]:
+        """What is stated of one group, in order."""
+        return {key.name: self.values[key.name] for key in keys(group) if key.name in self.values}
+
+    def to_dict(self) -> dict[str, Any]:
+        """What is stated, as plain values."""
+        return {name: _plain(value) for name, value in self.values.items()}
+
+
+def _plain(value: Any) -> Any:
+    """A checked value as TOML and JSON hold it."""
+    if isinstance(value, OptionGroup):
+        return value.to_dict()
+    if isinstance(value, Mapping):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, Path):
+        return value.as_posix()
+    return float(value) if isinstance(value, Decimal) else value
+
 
 _OF_ITS_OWN = (
     "table",
@@ -33,7 +83,7 @@ _OF_ITS_OWN = (
 _VIEW = ("where", "derive")  # several questions may share these, and each may state its own
 
 
-class OwnChoice(Stated):
+class QuestionOptions(OptionGroup):
     """What one of several questions states for itself."""
 
     @classmethod
@@ -42,44 +92,40 @@ class OwnChoice(Stated):
         return keys_of_a_question()
 
 
-class TableQuestion(Stated):
+class TableQuestion(OptionGroup):
     """Statistics of a table: its public facts, who is protected, and what is asked, by one question or by several."""
 
     groups = ("table", "unit", "question", "neighbours", "questions")
 
     @classmethod
     def read(cls, values: Mapping[str, Any], named: Naming = str) -> "TableQuestion":
-        """Check every value of the question.
-
-        Raises:
-            ArgumentError: A value is malformed, or values do not go together.
-        """
-        made = super().read(values, named)
+        """Check every value of the question."""
+        question = super().read(values, named)
         limits, order, person = named("max_rows"), named("order_by"), named("person")
-        if made.person is None and (made.max_rows is not None or made.order_by):
+        if question.person is None and (question.max_rows is not None or question.order_by):
             raise ArgumentError(f"{limits} and {order} go with {person}: name the column that identifies people.")
-        if made.person is not None and made.max_rows is None:
+        if question.person is not None and question.max_rows is None:
             raise ArgumentError(
                 f"{person} needs {limits}: state how many rows of one person count, for example {limits} 5."
             )
-        if made.question:
+        if question.question:
             for one in keys_of_a_question():
                 if values.get(one.name) not in (None, False) and one.name not in _VIEW:
                     raise ArgumentError(
                         f"{named(one.name)} is stated by one question, and {named('question')} names several: move it "
                         "into one of them."
                     )
-            owns = {}
-            for name, own in made.question.items():
+            options = {}
+            for name, stated in question.question.items():
                 with in_question(name):
-                    owns[name] = OwnChoice.read(own, named)
-            made = made.stating(question=owns)
-        for name, part in made.parts.items():
+                    options[name] = QuestionOptions.read(stated, named)
+            question = question.stating(question=options)
+        for name, part in question.parts.items():
             with in_question(name):
                 part.query_arguments()  # refuses what does not go together
-        if made.bins and not any(part.kind.makes_rows for part in made.parts.values()):
+        if question.bins and not any(part.kind.makes_rows for part in question.parts.values()):
             raise ArgumentError(f"{named('bins')} goes with {named('synthetic')}: leave it out here.")
-        return made
+        return question
 
     @cached_property
     def parts(self) -> Mapping[str, "TableQuestion"]:
@@ -139,34 +185,17 @@ class TableQuestion(Stated):
         }
 
     def query_arguments(self) -> dict[str, Any]:
-        """What is asked as `Table.query` takes it.
-
-        Raises:
-            ArgumentError: It does not go together.
-        """
+        """What is asked as `Table.query` takes it."""
         return self.kind.from_options(self.of("question"))
 
     def tolerances(self, stated: Any, named: Naming = str) -> dict[str, Any]:
-        """Tolerances of the question as `plan` takes them: a named argument, or none where none is stated.
-
-        Raises:
-            ArgumentError: They are a plain list.
-        """
+        """Tolerances of the question as `plan` takes them: a named argument, or none where none is stated."""
         if stated is None:
             return {}
         return {"tolerance": self.kind.option_tolerances(self.of("question"), by_name(named("tolerance"), stated))}
 
     def open(self, named: Naming = str, source: Engine | None = None) -> Query[Any, Any] | Publication:
-        """The query, or the publication of several, on the table. Reads names and types of its columns, and no value.
-
-        Args:
-            named: How errors name a key.
-            source: The table, where it is open already.
-
-        Raises:
-            ArgumentError: A column is unknown or of another type than asked.
-            EngineError: The file cannot be read.
-        """
+        """The query, or the publication of several queries; reads names and types of columns, no value."""
         table = Table(self._data(named) if source is None else source, **self.table_arguments())
         if not self.question:
             return self._asked_of(table)
@@ -182,15 +211,11 @@ class TableQuestion(Stated):
         return table if self.where is None else table.where(self.where)
 
     def _asked_of(self, table: Table) -> Query[Any, Any]:
-        asked: Query[Any, Any] = self._viewed(table).query(**self.query_arguments())
-        return asked
+        query: Query[Any, Any] = self._viewed(table).query(**self.query_arguments())
+        return query
 
     def _data(self, named: Naming) -> Any:
-        """The path of a file, or the table of a database.
-
-        Raises:
-            ArgumentError: A database is named without a table, a file with one, or an address holds a password.
-        """
+        """The path of a file, or the table of a database."""
         if (self.sql_table is None) == is_database(self.table):
             raise ArgumentError(
                 "a database (postgresql://user@host/db, or a .duckdb file) goes with the name of its table, and a file "
@@ -203,11 +228,7 @@ class TableQuestion(Stated):
 
 
 def by_name(name: str, values: Any) -> dict[str, float]:
-    """Tolerances, or weights, of the statistics of a table, which are stated by name.
-
-    Raises:
-        ArgumentError: They are a plain list.
-    """
+    """Tolerances, or weights, of the statistics of a table, which are stated by name."""
     if isinstance(values, Mapping):
         return dict(values)
     raise ArgumentError(f"{name} of a table is given by name, for example {name} age=1,income=500.")
@@ -222,7 +243,7 @@ def in_question(name: str) -> Iterator[None]:
         raise (error.within(name) if name else error) from None
 
 
-class StatedQuestion(Stated):
+class StatedQuestion(OptionGroup):
     """Numbers whose sensitivities are stated, without a table."""
 
     groups = ("stated", "neighbours")
@@ -239,20 +260,16 @@ class StatedQuestion(Stated):
 
 
 def read_question(values: Mapping[str, Any], named: Naming) -> TableQuestion | StatedQuestion:
-    """The question of a job; values of the other kind of question are refused.
-
-    Raises:
-        ArgumentError: It is about neither or both, or a value is malformed.
-    """
+    """The question of a job; values of the other kind of question are refused."""
     table, sensitivity = named("table"), named("sensitivity")
     if (values.get("table") is None) == (values.get("sensitivity") is None):
         raise ArgumentError(f"a question is missing: name a {table}, or pass {sensitivity} 1,3,40, and not both.")
-    own, other, wanted = (
+    kind, other_kind, missing = (
         (TableQuestion, StatedQuestion, sensitivity)
         if values.get("sensitivity") is None
         else (StatedQuestion, TableQuestion, f"a {table}")
     )
-    for key in other.own_keys():
-        if values.get(key.name) is not None and key not in own.own_keys():
-            raise ArgumentError(f"{named(key.name)} goes with {wanted} only: leave it out here.")
-    return own.read(values, named)
+    for key in other_kind.own_keys():
+        if values.get(key.name) is not None and key not in kind.own_keys():
+            raise ArgumentError(f"{named(key.name)} goes with {missing} only: leave it out here.")
+    return kind.read(values, named)

@@ -1,47 +1,39 @@
-"""Releasing a planned job: open the ledger, charge, publish; and the record of it."""
+"""Releasing a planned job (open the ledger, charge, publish), and reading the record of an earlier release."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from inid.accounting import Ledger
-from inid.accounting.addresses import place
+from inid.accounting.stores import place
 from inid.errors import ArgumentError, InidError
-from inid.jobs.called import labels_of
-from inid.jobs.charging import OneCharge
-from inid.jobs.combinations import StatedCombination, read_combination
-from inid.jobs.job import Outputs
-from inid.jobs.ledgers import open_or_create
+from inid.jobs.ledgers import OneCharge, open_or_create
+from inid.jobs.outputs import Outputs, StatedCombination, display_names, read_combination
 from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import TableQuestion
 from inid.jobs.result_files import FOR_PROGRAMS, CsvStyle, as_csv, frame_as_csv
-from inid.mechanisms import Mechanism
 from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs, page, publication_page
 from inid.schema import Naming
 from inid.tables import PublicationPlan, PublicationResult
-from inid.tables.presentation import read_labels
-from inid.tables.report_inputs import as_estimates, marked, published_estimates
-from inid.tables.result import TOO_NOISY, PageFacts, Result, Row
-
-__all__ = ["ReleasedJob", "ReleasedPart", "release_job"]
+from inid.tables.presentation import (
+    Words,
+    as_estimates,
+    marked,
+    published_blocks,
+    published_estimates,
+    read_labels,
+    things_of,
+)
+from inid.tables.result import TOO_NOISY, Answer, PageFacts, Result
+from inid.tables.verification import is_publication, proved, verify_publication
 
 
 @dataclass(frozen=True)
 class ReleasedJob:
-    """A release that is paid for.
-
-    Attributes:
-        planned: The job and its plan.
-        result: What may be published: of one question, or of several.
-        ledger: The ledger as it was found after the charge; None when none was charged, or it cannot be read just now.
-        created: Whether the ledger was made for this release.
-        title: The heading of the report.
-        plan_record: The plan and what was expected of it, made before the charge, so that only writing can fail after
-            it.
-    """
+    """A release that is paid for."""
 
     planned: PlannedJob
     result: Result | PublicationResult
@@ -93,8 +85,8 @@ class ReleasedJob:
         """The record, and what the plan was expected to give beside other plans: a forecast, which no record proves."""
         state = {"ledger": None if self.ledger is None else self.ledger.to_dict(), "ledger_created": self.created}
         record = dict(self.record)
-        if "rows" in record:  # which are the assumed ones of a plan
-            record["results"] = record.pop("rows")
+        if "answers" in record:
+            record["results"] = record.pop("answers")
         release: dict[str, Any] = record.pop("release", {})
         return {"command": "release"} | self.plan_record | state | record | release
 
@@ -112,7 +104,7 @@ class ReleasedJob:
     def reports(self) -> dict[str, ReportInputs]:
         """What the HTML report shows of each question."""
         question, one = self.planned.job.question, isinstance(self.result, Result)
-        words = read_labels(labels_of(self.planned.job.outputs.called, list(self.parts)), ())
+        words = read_labels(display_names(self.planned.job.outputs.called, list(self.parts)), ())
         facts = PageFacts(
             self.title,
             source=question.source if isinstance(question, TableQuestion) else "",
@@ -132,18 +124,13 @@ class ReleasedJob:
         plan = self.planned.plan
         if not isinstance(plan, PublicationPlan):
             return page(self.reports[""])
-        told = [f"{label}: {std:.4g} instead of {own:.4g}" for label, std, own in plan.worse]
-        return publication_page(self.title, self.reports, plan.budget, told, self.record["digest"])
+        less_accurate = [f"{label}: {std:.4g} instead of {own:.4g}" for label, std, own in plan.worse]
+        return publication_page(self.title, self.reports, plan.budget, less_accurate, self.record["digest"])
 
 
 @dataclass(frozen=True)
 class ReleasedPart:
-    """What one question published.
-
-    Attributes:
-        result: Its answers.
-        outputs: How they are shown.
-    """
+    """What one question published."""
 
     result: Result
     outputs: Outputs
@@ -166,13 +153,12 @@ class ReleasedPart:
 
     @cached_property
     def _combined_estimates(self) -> tuple[Estimate, ...]:
-        unit = Mechanism.named(self.result.plan.mechanism).deviation
-        rows = [
-            Row("combination", name, "", found.estimate, found.lower, found.upper, found.std, {}, unit)
-            for name, (_, found) in self.combinations.items()
+        answers = [
+            Answer("combination", name, "", combined.estimate, combined.lower, combined.upper, combined.std, {})
+            for name, (_, combined) in self.combinations.items()
         ]
         share = self.outputs.form.get("too_noisy")
-        return tuple(marked(one, share) for one in as_estimates(rows))
+        return tuple(marked(one, share) for one in as_estimates(answers))
 
     def rows_csv(self, progress: bool | None = None) -> str:
         """Synthetic rows as a CSV file. The first call makes them, which takes seconds."""
@@ -182,12 +168,12 @@ class ReleasedPart:
     def report(self, facts: PageFacts) -> ReportInputs:
         """What the HTML report shows of it."""
         form = {"too_noisy": TOO_NOISY} | self.outputs.form
-        made = self.result.report_inputs(replace(facts, **form))
+        result = self.result.report_inputs(replace(facts, **form))
         combined = [
             EstimateBlock("combination", one.column, (), (marked(one, form["too_noisy"]),))
             for one in self._combined_estimates
         ]
-        return replace(made, blocks=[*made.blocks, *combined])
+        return replace(result, blocks=[*result.blocks, *combined])
 
 
 def release_job(
@@ -198,22 +184,7 @@ def release_job(
     named: Naming = str,
     charge: OneCharge | None = None,
 ) -> ReleasedJob:
-    """Charge the ledger of a job, then look at the table and add the noise.
-
-    Args:
-        planned: A job with a table, planned.
-        title: The heading of the report.
-        note: Called with sentences worth knowing, such as that a ledger was made.
-        named: How errors name a key.
-        charge: Where to remember what became of the charge, for whoever goes on with the result.
-
-    Raises:
-        ArgumentError: The job has no table, or its ledger counts something else; nothing was charged.
-        BudgetError: The ledger refuses; nothing was charged.
-        EngineError: The types of the table do not allow it; nothing was charged.
-        UnansweredError: It failed after the charge, which stands; without a ledger, after the table was read.
-        InterruptedReleaseError: It was interrupted; the text says whether it was charged.
-    """
+    """Charge the ledger of a job, then look at the table and add the noise."""
     job, query = planned.job, planned.query
     if query is None or not isinstance(job.question, TableQuestion):
         raise ArgumentError(f"a table is missing: name a CSV or Parquet file as {named('table')}.")
@@ -222,18 +193,14 @@ def release_job(
     record = planned.to_dict()
     charge = charge or OneCharge()
     relation = next(iter(planned.plans.values())).neighbours
-    with _charged_ledger(planned, relation, unit, note, named) as (ledger, created), charge.said():
+    with _charged_ledger(planned, relation, unit, note, named) as (ledger, created), charge.reported():
         result = _published(planned, charge.of(ledger))
         state = None if ledger is None else _state(ledger)
     return ReleasedJob(planned, result, state, created, heading, record)
 
 
 def _unit(planned: PlannedJob, named: Naming) -> str:
-    """What the ledger counts.
-
-    Raises:
-        ArgumentError: Rows are stated where people are protected, or the other way round.
-    """
+    """What the ledger counts."""
     question, stated = planned.job.question, planned.job.ledger.unit
     person = question.person if isinstance(question, TableQuestion) else None
     unit = stated or person or "row"
@@ -269,10 +236,10 @@ def _charged_ledger(
 def _published(planned: PlannedJob, charge: OneCharge) -> Result | PublicationResult:
     query: Any = planned.query  # and the plan is one of its own
     level, label = planned.job.outputs.level, planned.job.ledger.label or ""
-    made: Result | PublicationResult = query.release(
+    result: Result | PublicationResult = query.release(
         planned.plan, ledger=charge, label=label, level=0.95 if level is None else float(level)
     )
-    return made
+    return result
 
 
 def _state(ledger: Ledger) -> LedgerState | None:
@@ -280,3 +247,42 @@ def _state(ledger: Ledger) -> LedgerState | None:
         return LedgerState.of(ledger)
     except InidError:  # the release is paid for: that the ledger cannot be read just now must not lose it
         return None
+
+
+@dataclass(frozen=True)
+class PublishedBefore:
+    """The answers of a record."""
+
+    blocks: Sequence[EstimateBlock]
+    level: float
+    facts: Sequence[tuple[str, str]] = ()
+    things: str = "rows"
+    only: str = ""
+
+
+def read_published(record: Mapping[str, Any]) -> dict[str, PublishedBefore]:
+    """The answers of a record that `verify_result` accepts, made anew of its noisy numbers."""
+    if not is_publication(record):
+        return {"": _published_before(record)}
+    verify_publication(record)
+    return {name: _published_before(record["results"][name]) for name in record["names"]}
+
+
+def _published_before(record: Mapping[str, Any]) -> PublishedBefore:
+    proof = proved(record)
+    estimates = [marked(one, TOO_NOISY) for one in as_estimates(proof.answers)]
+    blocks = published_blocks(proof.question, proof.releases[-1], proof.level, estimates, Words(), TOO_NOISY)
+    lines = [
+        marked(
+            Estimate("combination", one["name"], "", one["estimate"], one["lower"], one["upper"], one["std"]), TOO_NOISY
+        )
+        for one in record.get("combinations", [])
+    ]
+    blocks += [EstimateBlock("combination", line.column, (), (line,)) for line in lines]
+    return PublishedBefore(
+        blocks,
+        proof.level,
+        proof.question.answered_facts(proof.answers, proof.level),
+        things_of(proof.question.person, None),
+        "" if proof.question.view.where is None else str(proof.question.view.where),
+    )

@@ -15,32 +15,13 @@ from inid.errors import ArgumentError, InidError
 from inid.report import Estimate
 from inid.tables.presentation import FIXED, NUMBERS
 
-__all__ = [
-    "FOR_PROGRAMS",
-    "FOR_SPREADSHEETS",
-    "CsvStyle",
-    "UnwritableError",
-    "as_csv",
-    "check_apart",
-    "check_writable",
-    "followed",
-    "frame_as_csv",
-    "write_whole",
-]
-
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 _QUOTED = ('"', "\r", "\n")
 
 
 @dataclass(frozen=True)
 class CsvStyle:
-    """How a CSV file is written: for programs, or for spreadsheets, which open it by the habits of a country.
-
-    Attributes:
-        separator: What stands between cells.
-        decimal: What stands before the decimals of a number.
-        marked: Whether the file begins with a mark (BOM) by which spreadsheets know that it is UTF-8.
-    """
+    """How a CSV file is written: for programs, or for spreadsheets, which open it by the habits of a country."""
 
     separator: str = ","
     decimal: str = "."
@@ -56,12 +37,7 @@ class UnwritableError(InidError, OSError):
 
 
 def check_writable(option: str, path: Path) -> None:
-    """Make sure that a file can be written there, by writing one beside it.
-
-    Raises:
-        ArgumentError: It names something else than a file.
-        UnwritableError: It cannot.
-    """
+    """Make sure that a file can be written there, by writing one beside it."""
     if path.exists() and not path.is_file():
         kind = "a folder" if path.is_dir() else "not a plain file"
         raise ArgumentError(f"{option} must name a file, and {str(path)!r} is {kind}.")
@@ -78,11 +54,7 @@ def check_writable(option: str, path: Path) -> None:
 
 
 def check_apart(named: dict[str, Path | None]) -> None:
-    """Make sure that no two options name the same file, since the later one would overwrite the earlier.
-
-    Raises:
-        ArgumentError: Two do.
-    """
+    """Make sure that no two options name the same file, since the later one would overwrite the earlier."""
     seen: dict[Path, str] = {}
     for option, path in named.items():
         if path is None:
@@ -106,36 +78,26 @@ def as_csv(
 
     Spreadsheets run a cell that begins with one of = + - @ as a formula, and a column of the table may be named so: an
     apostrophe in front makes it a text.
-
-    >>> print(as_csv([Estimate("mean", "=1+1", "sex=F", 0.5, 0.25, 0.75, 0.1, {"sex": "F"}, 0.1)]))
-    statistic,column,sex,estimate,lower,upper,std,scale
-    mean,'=1+1,F,0.5,0.25,0.75,0.1,0.1
-    <BLANKLINE>
-    >>> as_csv([Estimate("count", "", "", 2.5, None, None, 0.1)], style=FOR_SPREADSHEETS["comma"]).splitlines()[1]
-    'count;;2,5;;;0,1;'
     """
     first, last = (["query"] if queries else []), (["too_noisy"] if flagged else [])
-    names = list(dict.fromkeys(name for row in estimates for name in row.keys))
+    names = list(dict.fromkeys(name for number in estimates for name in number.keys))
     heads = [f"{name}_key" if name in (*FIXED, *first) else name for name in names]
-    rows = [_line((*first, "statistic", "column", *heads, *NUMBERS, *last), style)]
-    for at, row in enumerate(estimates):
-        keys = [row.keys.get(name, "") for name in names]
-        cells = [*queries[at : at + 1], row.statistic, row.column, *keys, *(getattr(row, name) for name in NUMBERS)]
-        rows.append(_line([*cells, *([str(row.too_noisy).lower()] if flagged else [])], style))
-    return ("\ufeff" if style.marked else "") + "\n".join(rows) + "\n"
+    lines = [_line((*first, "statistic", "column", *heads, *NUMBERS, *last), style)]
+    for at, number in enumerate(estimates):
+        keys = [number.keys.get(name, "") for name in names]
+        cells = [
+            *queries[at : at + 1],
+            number.statistic,
+            number.column,
+            *keys,
+            *(getattr(number, name) for name in NUMBERS),
+        ]
+        lines.append(_line([*cells, *([str(number.too_noisy).lower()] if flagged else [])], style))
+    return ("\ufeff" if style.marked else "") + "\n".join(lines) + "\n"
 
 
 def frame_as_csv(frame: Any, *, harmless: bool = False) -> str:
-    r"""A PyArrow table as a CSV file, to be read again by programs: values as they are, and missing ones empty.
-
-    Args:
-        frame: The table.
-        harmless: Whether texts that a spreadsheet would run get an apostrophe in front, as in `as_csv`.
-
-    >>> import pyarrow
-    >>> frame_as_csv(pyarrow.table({"=a": ["+1", "b", None], "n": [-1, 2, None]}), harmless=True).splitlines()
-    ['"\'=a","n"', '"\'+1",-1', '"b",2', ',']
-    """
+    """A PyArrow table as a CSV file, to be read again by programs: values as they are, and missing ones empty."""
     from pyarrow import csv
 
     content = io.BytesIO()

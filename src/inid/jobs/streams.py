@@ -6,32 +6,20 @@ from typing import TYPE_CHECKING, Any, cast
 
 from inid.accounting import Ledger
 from inid.errors import ArgumentError
-from inid.jobs.charging import OneCharge
 from inid.jobs.export import command_line
 from inid.jobs.job import PROMISE_KEYS, Job, job_keys
-from inid.jobs.ledgers import open_existing
+from inid.jobs.ledgers import OneCharge, open_existing
 from inid.jobs.planned_job import promise_of
 from inid.jobs.questions import TableQuestion
 from inid.jobs.result_files import as_csv
 from inid.report import Estimate
 from inid.schema import Key, Naming, key, keys
 from inid.tables import Publication
+from inid.tables.presentation import as_estimates
 from inid.tables.question import kind_of_options, kinds
-from inid.tables.report_inputs import as_estimates
 
 if TYPE_CHECKING:
     from inid.tables.streams.results import SumResult
-
-__all__ = [
-    "OPEN_KEYS",
-    "STREAM_KEYS",
-    "paying",
-    "stream_arguments",
-    "stream_as_command",
-    "stream_csv",
-    "stream_estimates",
-    "stream_ledger",
-]
 
 STREAM_KEYS = tuple(one.name for one in keys("stream"))  # besides those of a job
 
@@ -55,11 +43,7 @@ OPEN_KEYS = (  # what a stream is opened with
 
 
 def stream_arguments(values: Mapping[str, Any], ledger: Ledger | None, named: Naming) -> dict[str, Any]:
-    """What `Stream.open` and `plan_stream` take, from the keys of a job and those of a stream.
-
-    Raises:
-        ArgumentError: Something is missing or malformed.
-    """
+    """What `Stream.open` and `plan_stream` take, from the keys of a job and those of a stream."""
     if values.get("table") is None:
         raise ArgumentError("a table is missing: name a CSV or Parquet file with the columns of every period.")
     job = Job.from_dict({name: value for name, value in values.items() if name in job_keys()}, named)
@@ -67,13 +51,13 @@ def stream_arguments(values: Mapping[str, Any], ledger: Ledger | None, named: Na
     query = question.open(named)
     if isinstance(query, Publication):
         raise ArgumentError(f"{named('question')} does not go with a stream: ask one question.")
-    own = {one.name: one.of(values, named) for one in keys("stream")}
+    stream_options = {one.name: one.of(values, named) for one in keys("stream")}
     return {
         "table": query.table,
         "query": query,
-        **own,
-        "contributes": own["contributes"] or 1,
-        "want": own["want"] or "totals",
+        **stream_options,
+        "contributes": stream_options["contributes"] or 1,
+        "want": stream_options["want"] or "totals",
         "promise": promise_of(job, named),
         "tolerance": question.tolerances(job.noise.tolerance, named).get("tolerance"),
         "ledger": ledger,
@@ -82,11 +66,7 @@ def stream_arguments(values: Mapping[str, Any], ledger: Ledger | None, named: Na
 
 @contextmanager
 def stream_ledger(values: Mapping[str, Any], named: Naming) -> Iterator[Ledger | None]:
-    """The ledger that is stated, which must be there; None where none is.
-
-    Raises:
-        ArgumentError: There is no such ledger.
-    """
+    """The ledger that is stated, which must be there; None where none is."""
     address = key("ledger").of(values, named)
     if address is None:
         yield None
@@ -97,23 +77,18 @@ def stream_ledger(values: Mapping[str, Any], named: Naming) -> Iterator[Ledger |
 
 @contextmanager
 def paying(ledger: Ledger | None, stopped: str | None = None, but: tuple[type[Exception], ...] = ()) -> Iterator[None]:
-    """Whatever ends the use of a stream says whether the ledger was charged for it: by whoever opens it first.
-
-    Raises:
-        UnansweredError: It failed after the charge.
-        InterruptedReleaseError: It was interrupted.
-    """
+    """Whatever ends the use of a stream says whether the ledger was charged for it: by whoever opens it first."""
     charge = OneCharge().of(ledger)
     if ledger is not None:
         charge.begin()
-    with charge.said(stopped, but):
+    with charge.reported(stopped, but):
         yield
 
 
 def stream_estimates(made: "SumResult") -> tuple[Estimate, ...]:
     """The answers over one period or several, each with what it is of among its keys."""
     span = {"what": made.what, "first": made.first, "last": made.last}
-    return tuple(as_estimates([row._replace(keys={**span, **row.keys}) for row in made.rows]))
+    return tuple(as_estimates([row._replace(keys={**span, **row.keys}) for row in made.answers]))
 
 
 def stream_csv(results: "Sequence[SumResult]") -> str:
@@ -122,14 +97,7 @@ def stream_csv(results: "Sequence[SumResult]") -> str:
 
 
 def stream_as_command(stream: str, values: Mapping[str, Any], named: Naming = str) -> str:
-    """What opens a stream, as one line for a shell.
-
-    Raises:
-        ArgumentError: A name cannot be written in a flag.
-
-    >>> stream_as_command("s.db", {"table": "a.csv", "count": True, "mu": 0.3, "periods": "2027-01:2027-12"})
-    'inid stream open s.db a.csv --count --mu 0.3 --periods 2027-01:2027-12'
-    """
+    """What opens a stream, as one line for a shell."""
     job = Job.from_dict({name: value for name, value in values.items() if name in job_keys()}, named)
     content = job.to_dict() | {name: values[name] for name in STREAM_KEYS if name in values}
     return command_line(["stream", "open", f"./{stream}" if stream.startswith("-") else stream], content)

@@ -1,13 +1,8 @@
 """scikit-learn estimators under differential privacy.
 
-Two ways to learn. `moments` releases second moments once and solves exactly on the result (`PrivateMoments`, the linear
-models, `PrivatePCA`); `coordinate_descent` releases one noisy gradient coordinate at a time
-(`PrivateLogisticRegression`, `PrivateLasso(solver="coordinate_descent")`). Start reading in `moments`, then
-`public_units` and `fixed_point` (why no rounding error and no malformed record can exceed the stated sensitivity).
-
-Neighbours are those of the ledger or of the table, else "zero_out": one person's row becomes nothing, which adds 0 to
-every sum, and the number of rows is public. Under "add_remove" the number is secret, and released too. Bounds are
-required and never read from the data.
+There are two algorithms. `moments` releases second moments once and solves models exactly on them; `descent` releases
+one noisy gradient coordinate at a time. Neighbours are those of the ledger or of the table, else "zero_out": one
+person's row becomes nothing, and the number of rows is public. Bounds are required and never read from the data.
 
 >>> import inid, numpy as np
 >>> from inid import learn
@@ -20,30 +15,71 @@ required and never read from the data.
 from inid.errors import MissingExtraError
 
 try:
-    import sklearn as _sklearn  # noqa: F401 - its absence has one message, here
+    import sklearn as _sklearn
 except ImportError:
-    raise MissingExtraError("inid.learn needs scikit-learn: pip install 'inid[learn]'.") from None
+    raise MissingExtraError("inid.learn needs scikit-learn: run pip install '.[learn]' in inid's checkout.") from None
 
-from inid.learn.base import RepeatedSpendingWarning
-from inid.learn.bounds import bounds_of
-from inid.learn.encoded_bounds import EncodedBounds
-from inid.learn.encoders import PublicCategories
+from inid.learn.base import NoisyEstimator, RepeatedSpendingWarning
+from inid.learn.bounds import EncodedBounds, bounds_of, codes, enforce_one_hot, read_bounds
+from inid.learn.budget_splitting import split_budget
+from inid.learn.descent.clipped_gradients import FEATURE_BITS, Gradients, feature_grid, grid_thresholds, short
+from inid.learn.descent.objective import LogisticLoss, LogisticTable, SquaredLoss, exponentials
+from inid.learn.descent.preliminary_release import (
+    CELLS,
+    NotPrivateWarning,
+    estimate_smoothness,
+    posterior_mean,
+    release_target_summary,
+    truncation_limit,
+)
 from inid.learn.glm import PrivateGammaRegressor, PrivatePoissonRegressor
-from inid.learn.k_means import PrivateKMeans
+from inid.learn.inputs import read_labels, read_rows
+from inid.learn.k_means import PrivateKMeans, cluster_sensitivity
 from inid.learn.lasso import PrivateElasticNet, PrivateLasso
 from inid.learn.linear import PrivateLinearRegression, PrivateRidge
 from inid.learn.logistic import PrivateLogisticRegression
-from inid.learn.lost_in_noise import NoisyFitWarning
-from inid.learn.moments import PrivateMoments
-from inid.learn.naive_bayes import PrivateGaussianNB
+from inid.learn.moments.bootstrap import perturbed, shrinkage
+from inid.learn.moments.normal_equations import Equations, Normal, least_squares
+from inid.learn.moments.private_moments import (
+    MomentSource,
+    PrivateMoments,
+    column_costs,
+    narrowed,
+    table_moments,
+    typical_cost,
+)
+from inid.learn.moments.second_moments import (
+    MomentLayout,
+    Moments,
+    block_sets,
+    exact_moments,
+    moment_sets,
+    nearest_psd,
+    plan_moments,
+)
+from inid.learn.naive_bayes import PrivateGaussianNB, class_sensitivity, share_weights, shrunk_moments
 from inid.learn.not_private_steps import NotPrivateStepWarning, row_wise
 from inid.learn.on_synthetic_rows import OnSyntheticRows
 from inid.learn.pca import PrivatePCA, subspace_recovery_error
 from inid.learn.pipelines import make_private_pipeline
-from inid.learn.quantiles import PrivateImputer, PrivateQuantileTransformer
-from inid.learn.scaling import BoundsScaler, PrivateStandardScaler
+from inid.learn.preprocessing import (
+    BoundsScaler,
+    PrivateImputer,
+    PrivateQuantileTransformer,
+    PrivateStandardScaler,
+    PublicCategories,
+)
+from inid.learn.public_units import Units, cover_answers, exact_columns, row_products, row_sums
 from inid.learn.search import PrivateSearchCV
-from inid.learn.smoothness import NotPrivateWarning, estimate_smoothness
+from inid.learn.significance import (
+    NoisyFitWarning,
+    class_p_value,
+    coefficient_p_value,
+    noise_diagnosis,
+    noise_of_steps,
+    shrinkage_factor,
+)
+from inid.learn.table_sums import TableRows
 
 __all__ = [
     "BoundsScaler",

@@ -1,33 +1,145 @@
-"""Public arguments of the estimators: the promise, bounds of columns, positive numbers per column."""
+"""Bounds of columns, one-hot groups among them, and other public numbers that an estimator takes.
 
+A row has at most one 1 among the columns of a one-hot group, so it moves at most one of any sums over them: the norm of
+a group is 1, however many categories there are. Estimators plan with that and enforce it: whatever X holds, a row's
+entries in a group are read as *which of them is 1*, none if there are none or several (`codes`).
+"""
+
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from inid.arguments import Floats, choice, real, shown, shown_entry
 from inid.errors import ArgumentError
-from inid.learn.encoded_bounds import EncodedBounds, Groups, check_encoded, held_to_groups
 from inid.learn.inputs import read_rows
 from inid.promises import Budget
 
-__all__ = [
-    "Bounds",
-    "bounds_of",
-    "hold",
-    "read_bounds",
-    "read_budget",
-    "read_columns",
-    "read_moderate",
-    "read_sizes",
-    "read_smoothness",
-]
+Groups = tuple[tuple[int, int], ...]  # (first, after the last) column of each
+_LARGEST, _LEAST = 1e100, 1e-100  # squares and fourth powers of bounds stay within the floats
+_AFFORDED = 1e-3  # of the variance: the noise that is no reason to clip
+
+
+@dataclass(frozen=True)
+class EncodedBounds:
+    """Bounds of encoded columns, to be passed as `bounds` to an estimator.
+
+    Attributes:
+        names: The names of the columns.
+        lower: Their lower bounds.
+        upper: Their upper bounds.
+        groups: (first, after the last) place of the columns of each one-hot group, whose bounds are 0 and 1.
+
+    Raises:
+        ArgumentError: They are no such columns: of different numbers, groups that share a column, say.
+
+    >>> EncodedBounds(("age", "sex_F", "sex_M"), (0, 0, 0), (3, 1, 1), ((1, 3),)).row_norm == 10**0.5
+    True
+    """
+
+    names: tuple[str, ...]
+    lower: tuple[float, ...]
+    upper: tuple[float, ...]
+    groups: Groups = ()
+
+    def __post_init__(self) -> None:
+        check_encoded(self)
+
+    @property
+    def row_norm(self) -> float:
+        """The largest l2 norm of a row, for `PrivatePCA`: a group adds 1, whatever its number of columns."""
+        grouped = {at for first, last in self.groups for at in range(first, last)}
+        sizes = [max(abs(a), abs(b)) for a, b in zip(self.lower, self.upper, strict=True)]
+        return math.sqrt(len(self.groups) + sum(size**2 for at, size in enumerate(sizes) if at not in grouped))
+
+
+def check_encoded(bounds: EncodedBounds) -> None:
+    """Raise where encoded bounds contradict themselves; noise is planned by them, so they are read before each fit."""
+    cure = "pass what PublicCategories.get_bounds_out gives"
+    for name in ("names", "lower", "upper", "groups"):
+        value = getattr(bounds, name)
+        if not isinstance(value, tuple) or (name != "groups" and len(value) != len(bounds.names)):
+            raise ArgumentError(
+                f"EncodedBounds: {name} must be a tuple{'' if name == 'groups' else ' with one entry for each name'}, "
+                f"got {shown(value)}: {cure}."
+            )
+    taken: set[int] = set()
+    for at, group in enumerate(bounds.groups):
+        pair = isinstance(group, tuple) and len(group) == 2 and all(isinstance(end, Integral) for end in group)
+        if not pair or not 0 <= group[0] < group[1] <= len(bounds.names):
+            raise ArgumentError(
+                f"EncodedBounds: groups[{at}] must be two whole numbers, 0 <= first < after the last <= "
+                f"{len(bounds.names)}, got {shown(group)}: {cure}."
+            )
+        columns = range(int(group[0]), int(group[1]))
+        if not taken.isdisjoint(columns):
+            raise ArgumentError(f"EncodedBounds: groups[{at}], {shown(group)}, has a column of another group: {cure}.")
+        taken.update(columns)
+        for column in columns:
+            if not (bounds.lower[column] == 0 and bounds.upper[column] == 1):
+                raise ArgumentError(
+                    f"EncodedBounds: column {column} is one-hot, so its bounds must be 0 and 1, got "
+                    f"{shown((bounds.lower[column], bounds.upper[column]))}: {cure}."
+                )
+
+
+def one_hot_groups(bounds: object) -> Groups:
+    """The one-hot groups that bounds state; none for any other bounds."""
+    if not isinstance(bounds, EncodedBounds):
+        return ()
+    check_encoded(bounds)
+    return tuple((int(first), int(last)) for first, last in bounds.groups)
+
+
+def outside_groups(width: int, groups: Groups) -> NDArray[np.bool_]:
+    """Whether each column is in no group."""
+    found = np.ones(width, bool)
+    for first, last in groups:
+        found[first:last] = False
+    return found
+
+
+def group_sizes(width: int, groups: Groups) -> Floats:
+    """How many categories the group of each column has; 1 for a column of no group."""
+    found = np.ones(width)
+    for first, last in groups:
+        found[first:last] = last - first
+    return found
+
+
+def codes(values: Floats, group: tuple[int, int]) -> NDArray[np.intp]:
+    """Which column of a group is 1, row by row; their number where none is, or several are.
+
+    An entry counts as 1 from 1/2 on. Each row is read by itself, and any row has one code.
+    """
+    marks = (values[:, slice(*group)] >= 0.5).astype(np.float64)  # NaN is not
+    size = marks.shape[1]
+    # Whole numbers: exact in whatever order BLAS adds. Of a single mark the sum of places is its place.
+    count, place = (marks @ np.column_stack([np.ones(size), np.arange(size)])).T
+    return np.asarray(np.where(count == 1, place, size), dtype=np.intp)
+
+
+def enforce_one_hot(values: Floats, groups: Groups) -> Floats:
+    """The rows with the columns of each group replaced by what `codes` reads."""
+    return one_hot_with_codes(values, groups)[0]
+
+
+def one_hot_with_codes(values: Floats, groups: Groups) -> tuple[Floats, list[NDArray[np.intp]]]:
+    """The rows clipped to the groups, and the codes of each group."""
+    if not groups:
+        return values, []
+    held, found = np.array(values), [codes(values, group) for group in groups]
+    for (first, last), code in zip(groups, found, strict=True):
+        held[:, first:last] = code[:, None] == np.arange(last - first)
+    return held, found
+
 
 # (lower, upper), each one number for all columns or a list of one per column; or a pair for each column's name.
 Bounds = tuple[ArrayLike, ArrayLike] | Sequence[ArrayLike] | Mapping[str, tuple[float, float]] | EncodedBounds
-
-_LARGEST, _LEAST = 1e100, 1e-100  # squares and fourth powers of bounds stay within the floats
 
 
 def read_budget(budget: object) -> Budget:
@@ -42,28 +154,7 @@ def read_budget(budget: object) -> Budget:
 def read_bounds(
     name: str, bounds: Bounds | None, features: int, names: Sequence[str] | None = None
 ) -> tuple[Floats, Floats]:
-    """(lower, upper) as two arrays of one number per column; scalars hold for every column.
-
-    Args:
-        name: The argument's name, for messages.
-        bounds: (lower, upper), each a number, or a list or array of one per column; or a pair for each column, in a
-            mapping by the columns' names or in a list.
-        features: The number of columns.
-        names: The names of the columns, where the data have any.
-
-    Raises:
-        ArgumentError: They are missing, not finite, in the wrong order, of the wrong length or for other columns; or
-            two pairs for two columns, which can be read in two ways.
-
-    >>> lower, upper = read_bounds("bounds", (0, [1.0, 5.0]), 2)
-    >>> lower.tolist(), upper.tolist()
-    ([0.0, 0.0], [1.0, 5.0])
-    >>> [end.tolist() for end in read_bounds("bounds", [(0, 1), (0, 7), (1, 9)], 3)]
-    [[0.0, 0.0, 1.0], [1.0, 7.0, 9.0]]
-    >>> lower, upper = read_bounds("bounds", {"b": (0, 5), "a": (-1, 1)}, 2, ["a", "b"])
-    >>> lower.tolist(), upper.tolist()
-    ([-1.0, 0.0], [1.0, 5.0])
-    """
+    """(lower, upper) as two arrays of one number per column; scalars hold for every column."""
     cure = "pass (lower, upper) from public knowledge, each a number or a list of one number per column"
     if bounds is None:
         raise ArgumentError(f"{name} must be given, and is never read from the data: {cure}.")
@@ -128,11 +219,7 @@ def _is_list_of_pairs(bounds: Any, features: int) -> bool:
 
 
 def _are_two_pairs(bounds: Any) -> bool:
-    """Whether the bounds of two columns may be meant as a pair for each, and not as (lower, upper).
-
-    Pairs are written as [(0, 1), (5, 9)], rows of an array or tuples, and ends as ([0, 5], [1, 9]): two lists, or
-    arrays, in a tuple. Only the latter is not mistaken.
-    """
+    """Whether the bounds of two columns may be a pair for each; two lists, or arrays, in a tuple are not mistaken."""
     if not all(np.shape(end) == (2,) for end in bounds):
         return False
     return not isinstance(bounds, tuple) or all(isinstance(end, tuple) for end in bounds)
@@ -156,11 +243,7 @@ def _by_name(name: str, bounds: Mapping[str, Any], names: Sequence[str] | None) 
 
 
 def read_columns(columns: Any, width: int, names: Sequence[str] | None) -> list[int]:
-    """Some columns, by place or by name, as places.
-
-    >>> read_columns(["b", 0], 2, ["a", "b"])
-    [1, 0]
-    """
+    """Some columns, by place or by name, as places."""
     known: dict[Any, int] = {at: at for at in range(width)}
     known |= {name: at for at, name in enumerate(() if names is None else names)}
     try:
@@ -175,11 +258,7 @@ def read_columns(columns: Any, width: int, names: Sequence[str] | None) -> list[
 
 
 def read_sizes(name: str, value: ArrayLike, features: int) -> Floats:
-    """One positive public number per column, a scalar for all of them.
-
-    >>> read_sizes("smoothness", 2.0, 3).tolist()
-    [2.0, 2.0, 2.0]
-    """
+    """One positive public number per column, a scalar for all of them."""
     cure = "pass one positive number per column, from public knowledge"
     try:
         numbers = np.array(value, dtype=np.float64)
@@ -217,14 +296,10 @@ def read_moderate(name: str, value: object) -> float:
     return number
 
 
-def hold(X: Floats, lower: Floats, upper: Floats, groups: Groups = ()) -> Floats:
-    """X within its bounds, as a fit reads it: values outside are clipped, NaN is the middle; groups are one-hot.
-
-    >>> hold(np.array([[5.0], [np.nan], [-np.inf]]), np.array([0.0]), np.array([1.0])).ravel().tolist()
-    [1.0, 0.5, 0.0]
-    """
+def clip_to_bounds(X: Floats, lower: Floats, upper: Floats, groups: Groups = ()) -> Floats:
+    """X within its bounds, as a fit reads it: values outside are clipped, NaN is the middle; groups are one-hot."""
     with np.errstate(all="ignore"):
-        rows = held_to_groups(np.ascontiguousarray(X), groups)  # first: an entry that is missing is no category
+        rows = enforce_one_hot(np.ascontiguousarray(X), groups)  # first: an entry that is missing is no category
         held = np.clip(rows, lower, upper)  # predictions do not depend on the layout in memory
         return np.where(np.isnan(held), lower / 2 + upper / 2, held)
 
@@ -254,3 +329,14 @@ def bounds_of(frame: Any) -> dict[str, tuple[float, float]] | tuple[Floats, Floa
         return lower, upper
     pairs = zip(lower.tolist(), upper.tolist(), strict=True)
     return {str(name): pair for name, pair in zip(names, pairs, strict=True)}
+
+
+def deviations(signal: float, *, least: float, factor: float) -> float:
+    """How many standard deviations are kept: `factor` times signal^(1/4), within limits.
+
+    Beyond k standard deviations lies at most 1/k^2 of the rows, and what clipping them changes falls like 1/k^2; the
+    noise grows like k^2 / signal. The two balance at signal^(1/4). Heavier tails would be clipped by a huge budget in
+    vain, so the noise may always be a thousandth of the variance.
+    """
+    room: float = max(signal, 0.0)
+    return max(least, factor * math.sqrt(math.sqrt(room)), math.sqrt(_AFFORDED * room))

@@ -1,20 +1,14 @@
 """Counts and durations: Poisson and gamma regression with a logarithmic link, by private coordinate descent.
 
-The mean of the target is m = exp(x.w + b). Targets lie within public bounds; in units of a limit L, t = y / L lies in
-[0, 1] and so does m where it is held to L.
+The mean of the target is m = exp(x.w + b). In units of a limit L, t = y / L lies in [0, 1].
 
 * Poisson: the loss m - t log m has the slope min(m, 1) - t in log m, which lies in [-1, 1].
 * Gamma: the loss t / m + log m has the slope 1 - t / m, at most 1 and not below 1 - high / low; it is clipped.
 
-**Where L comes from.** Counts are often far below the public bound, and noise grows with it. So a first look releases
-how far up they reach and their mean (`target_look`), and counts are held to the limit it finds. Whatever that is, in
-the new unit every slope lies in [-1, 1], so one plan made beforehand holds. The same mean is where the intercept
-starts, at no cost.
-
-**What is believed.** Where rows and budget are few, noise moves the coefficients further than the data do, and a
-logarithmic model then predicts far worse than a constant. So they, and what the intercept was moved, are multiplied by
-a factor between 0 and 1 (`shrinkage_`), by released numbers alone (`lost_in_noise.believed_part`). With 0 the model is
-its mean, as released.
+Counts are often far below the public bound, and noise grows with it, so L comes from a preliminary release; in the new
+unit every slope lies in [-1, 1], so one plan made beforehand holds. The intercept starts at the mean released with it.
+Where noise moves the coefficients further than the data do, they and the intercept's move are multiplied by a factor
+between 0 and 1 (`shrinkage_factor`), by released numbers alone; with 0 the model is its mean.
 """
 
 import math
@@ -25,25 +19,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_tweedie_score
-from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, real
 from inid.errors import ArgumentError
-from inid.learn.base import NoisyEstimator, read_relation
-from inid.learn.bounds import Bounds, hold, read_bounds
-from inid.learn.clipped_gradients import Loss
-from inid.learn.clipping_width import deviations
-from inid.learn.coordinate_descent import Descent
-from inid.learn.encoded_bounds import one_hot_groups
-from inid.learn.exponentials import exponentials
-from inid.learn.inputs import read_matrix, read_target
-from inid.learn.lost_in_noise import warn_of_noise
-from inid.learn.objective import Looked, Objective, read_sample_weight
+from inid.learn.base import NoisyEstimator
+from inid.learn.bounds import Bounds, clip_to_bounds, deviations, read_bounds
+from inid.learn.descent.coordinate_descent import Descent
+from inid.learn.descent.objective import Loss, Objective, PreliminaryRelease, exponentials
+from inid.learn.inputs import read_sample_weight, read_target
 from inid.learn.parameters import estimator
-from inid.learn.row_sums import row_products
-
-__all__ = ["PrivateGammaRegressor", "PrivatePoissonRegressor"]
+from inid.learn.public_units import row_products
+from inid.learn.significance import warn_of_noise
 
 _CURVED = 3.0  # times the mean: the curvature of a Poisson loss that steps are made for
 _SLOPE, _FACTOR = 2.0, 0.6  # of a gamma loss: 0.6 s^(1/4), but not below 2, which a target of three means has
@@ -52,7 +39,7 @@ _WIDEST = 1e-100  # the lower bound of a duration over the upper one: no logarit
 
 
 class _PoissonLoss:
-    """m - t log m, m = exp(state) held to 1."""
+    """m - t log m, m = exp(state) clipped to 1."""
 
     curvature = 1.0
 
@@ -64,12 +51,12 @@ class _PoissonLoss:
         return np.full_like(self._target, self._start)
 
     def slopes(self, state: Floats, rows: slice) -> Floats:
-        """The mean, held to 1, less the target."""
+        """The mean, clipped to 1, less the target."""
         return np.asarray(exponentials(np.minimum(state, 0.0)) - self._target[rows])
 
 
 class _GammaLoss:
-    """t / m + log m, log m = state held to where the bounds are."""
+    """t / m + log m, log m = state clipped to where the bounds are."""
 
     curvature = 1.0
 
@@ -93,12 +80,6 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         alpha: The weight of the penalty, as scikit-learn's: the mean of half deviances plus alpha |w|^2 / 2. None, the
             default, is one in public units: |w|^2 / 2 beside the *sum* of losses, w being coefficients of columns in
             units in which their bounds are -1 and 1 (scikit-learn's default is 1 in the columns' own units).
-        bounds: (lower, upper) of the columns, public: numbers, or lists of one per column; or a pair for each column,
-            by name or in a list; or those of `PublicCategories`. Values outside are clipped, in `fit` and in
-            `predict`, and NaN counts as the middle.
-        fit_intercept: Whether there is an intercept (not penalised).
-        passes: How often every column is visited; None chooses by the budget and the number of rows.
-        max_weight: The largest `sample_weight` that `fit` is given; needed if it is given any.
 
     Attributes:
         coef_: One coefficient per column.
@@ -124,43 +105,39 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     _power: ClassVar[int]
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, ledger: Ledger | None = None) -> Self:
-        """Fit the model.
-
-        Args:
-            X: One row per person: an array or a data frame.
-            y: One target per person.
-            sample_weight: One weight per person, between 0 and `max_weight`, to which larger ones are held.
-            ledger: Where the cost is charged, before the data are looked at.
-
-        Raises:
-            ArgumentError: A parameter, or the shape of X or y, is malformed.
-            BudgetError: The ledger refuses.
-        """
+        """Fit the model."""
         self._start_fit()
         alpha = (
             None if self.alpha is None else real("alpha", self.alpha, least=0, cure="pass the weight of the penalty")
         )
-        relation = read_relation(self.neighbours, ledger)
-        data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
+        relation, data = self._read_rows(X, ledger)
         target = read_target(self, data, y, several=False)
-        held = read_bounds("bounds", self.bounds, data.shape[1], getattr(self, "feature_names_in_", None))
+        held = self._read_bounds(data.shape[1])
         ends = read_bounds("bounds_y", self.bounds_y, 1)
         low, high = float(ends[0][0]), float(ends[1][0])
         self._check_ends(low, high)
         most, weights = read_sample_weight(self, data, sample_weight, self.max_weight)
 
         def entries() -> Floats:
-            return np.asarray(hold(target.floats(), *ends).ravel() / high)
+            return np.asarray(clip_to_bounds(target.floats(), *ends).ravel() / high)
 
-        def start(looked: Looked) -> float:
-            limit = self._limit(looked)
-            return math.log(looked.mean * looked.limit / limit) if self.fit_intercept else -math.log(high * limit)
+        def start(preliminary: PreliminaryRelease) -> float:
+            limit = self._limit(preliminary)
+            return (
+                math.log(preliminary.mean * preliminary.limit / limit)
+                if self.fit_intercept
+                else -math.log(high * limit)
+            )
 
-        def penalty(looked: Looked) -> float:
-            return _PENALTY / most if alpha is None else alpha * looked.rows / self._unit(high * self._limit(looked))
+        def penalty(preliminary: PreliminaryRelease) -> float:
+            return (
+                _PENALTY / most
+                if alpha is None
+                else alpha * preliminary.rows / self._unit(high * self._limit(preliminary))
+            )
 
         objective = Objective(
-            lambda looked: [self._loss(entries() / self._limit(looked), start(looked), low / high)],
+            lambda preliminary: [self._loss(entries() / self._limit(preliminary), start(preliminary), low / high)],
             self._curvature,
             l2=penalty,
             public=alpha is None,
@@ -169,19 +146,18 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
             slope=lambda signal: self._slope(high / low if low > 0 else math.inf, signal),
         )
         found = Descent.of(self, *held, relation).run(data, objective, ledger)
-        self._held, self._ends = held, (low, high)
-        begun = start(found.looked) + math.log(high * self._limit(found.looked))  # 0 without an intercept
+        self._clip_bounds, self._ends = held, (low, high)
+        begun = start(found.preliminary) + math.log(high * self._limit(found.preliminary))  # 0 without an intercept
         self.coef_, self.intercept_ = found.coefficients[0], float(found.intercepts[0]) + begun
         self.plan_, self.private_, self.noise_chance_ = found.plan, found.private, found.chance
-        self.shrinkage_ = np.array([found.believed])
+        self.shrinkage_ = np.array([found.shrinkage])
         self._end_fit(ledger)
         warn_of_noise(self)
         return self
 
     def predict(self, X: Any) -> Floats:
-        """The mean of each row's target, held to `bounds_y`; X is held to its bounds as it was in the fit."""
-        check_is_fitted(self)
-        rows = hold(read_matrix(self, X, reset=False).floats(), *self._held, one_hot_groups(self.bounds))
+        """The mean of each row's target, clipped to `bounds_y`; X is clipped to its bounds as it was in the fit."""
+        rows = self._clipped_rows(X)
         with np.errstate(all="ignore"):
             return np.asarray(np.clip(exponentials(row_products(rows, self.coef_) + self.intercept_), *self._ends))
 
@@ -203,11 +179,11 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     def _loss(self, target: Floats, start: float, least: float) -> Loss:
         """The loss of targets in units of the limit."""
 
-    def _limit(self, looked: Looked) -> float:  # noqa: ARG002 - by default the bound itself
+    def _limit(self, preliminary: PreliminaryRelease) -> float:  # noqa: ARG002 - by default the bound itself
         """L, in units of the upper bound."""
         return 1.0
 
-    def _curvature(self, looked: Looked) -> float:  # noqa: ARG002 - that of a gamma loss at its mean
+    def _curvature(self, preliminary: PreliminaryRelease) -> float:  # noqa: ARG002 - that of a gamma loss at its mean
         """The second derivative that steps are made for."""
         return 1.0
 
@@ -225,7 +201,7 @@ class PrivatePoissonRegressor(_LogLinear):
     """Poisson regression of counts under differential privacy, as scikit-learn's PoissonRegressor: log link.
 
     Args:
-        bounds_y: (0, high) of the counts, public; larger ones are held to it, and predictions too.
+        bounds_y: (0, high) of the counts, public; larger ones are clipped to it, and predictions too.
 
     >>> import inid
     >>> rng = np.random.default_rng(0)
@@ -245,11 +221,11 @@ class PrivatePoissonRegressor(_LogLinear):
     def _loss(self, target: Floats, start: float, least: float) -> Loss:  # noqa: ARG002 - 0 may be a count
         return _PoissonLoss(np.minimum(target, 1.0), start)
 
-    def _limit(self, looked: Looked) -> float:
-        return looked.limit
+    def _limit(self, preliminary: PreliminaryRelease) -> float:
+        return preliminary.limit
 
-    def _curvature(self, looked: Looked) -> float:
-        return min(_CURVED * looked.mean, 1.0)
+    def _curvature(self, preliminary: PreliminaryRelease) -> float:
+        return min(_CURVED * preliminary.mean, 1.0)
 
     def _unit(self, limit: float) -> float:
         return limit
@@ -263,7 +239,7 @@ class PrivateGammaRegressor(_LogLinear):
     budget there are: with little of both, long tails count less than they should.
 
     Args:
-        bounds_y: (low, high) of the target, public, above 0; it and predictions are held to them.
+        bounds_y: (low, high) of the target, public, above 0; it and predictions are clipped to them.
 
     >>> import inid
     >>> rng = np.random.default_rng(0)

@@ -1,19 +1,15 @@
 """Reading arrays: their type and shape before the charge, their values after it.
 
-A fit is charged before anybody looks at the data. So reading has two steps. `read_matrix`, `read_target` and
-`read_labels` look at types and shapes, refuse what is no table of numbers, and remember the names of the columns. What
-they return gives up its values when asked, after the charge.
-
-No message made here holds a value of the data, and no error depends on one: only types and shapes are refused. (But for
-labels whose set is public, because no `classes` were given: what is no set of two labels or more is refused.) An array
-or a data frame states its types. A list, or an array of objects, does not: each of its entries is then looked at, for
-its type alone, and is read as a number, so that neither a number too large for a float nor a gap is an error.
+`read_matrix`, `read_target` and `read_labels` refuse what is no table of numbers by its type and shape; what they
+return gives its values when asked, after the charge. No message holds a value of the data, and no error depends on one
+(but for labels whose set is public, because no `classes` were given). Entries of a list, or of an array of objects, are
+examined for their type alone, and neither a number too large for a float nor a gap is an error.
 """
 
 import math
 import numbers
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -21,29 +17,22 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
 
-from inid.arguments import Floats, shown
+from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
-from inid.learn.column_names import remember_columns
-
-__all__ = ["Labels", "Matrix", "entries", "read_classes", "read_labels", "read_matrix", "read_rows", "read_target"]
+from inid.tables import Table
 
 Array = np.ndarray[Any, Any]
-
 _FLOAT = int(np.finfo(np.float64).max)
 _MISSING = ("NAType", "NaTType")  # how data frames write a missing entry
 _LISTS = ("to_pylist", "tolist", "to_list")  # of PyArrow, pandas and Polars: Python's own objects, never converted
+_NAN_FOR_GAPS: dict[str, Any] = {"dtype": np.float64, "na_value": np.nan}
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Numbers of a known type and shape, whose values have not been looked at.
-
-    Attributes:
-        shape: (rows, columns).
-        floats: Reads the values, as float64; NaN and infinities pass, and are held to bounds where they are used.
-        flat: Whether it was passed with one dimension, as a target may be.
-    """
+    """Numbers of a known type and shape, whose values have not been looked at."""
 
     shape: tuple[int, int]
     floats: Callable[[], Floats]
@@ -54,14 +43,9 @@ class Matrix:
 class Labels:
     """One label per row, of which only the type and the number are known.
 
-    Each label is compared by itself: what one person's label is says nothing of how another's is read. NumPy gives a
-    list one type for all of its entries, and text makes numbers text; a column with a gap may become floats, which
-    merge large integers. So only a type that the container declares is used for all entries at once. Any other
-    container gives up its entries as they are, and none is an error: what cannot be compared is another label.
-
-    Attributes:
-        length: How many there are.
-        read: Reads them: an array of the declared type, or of objects.
+    Each label is compared by itself, so one person's label says nothing of how another's is read: only a type that the
+    container declares is used for all entries at once (NumPy would turn numbers beside text into text), and what cannot
+    be compared is another label.
     """
 
     length: int
@@ -78,12 +62,7 @@ class Labels:
             return np.fromiter((_same(entry, plain) for entry in labels), dtype=np.float64, count=len(labels))
 
     def classes(self) -> Array:
-        """The labels that occur, for estimators that treat the set of them as public.
-
-        Raises:
-            ArgumentError: A label is missing, or labels are of several kinds.
-            ValueError: scikit-learn finds no labels but numbers of a continuous kind, say.
-        """
+        """The labels that occur, for estimators that treat the set of them as public."""
         with np.errstate(all="ignore"):
             labels = self.read()
             if labels.dtype.kind == "O":
@@ -108,14 +87,7 @@ class Labels:
 
 
 def read_matrix(estimator: object, X: Any, *, reset: bool, empty: bool = False) -> Matrix:
-    """X by its type and shape; its names and number of columns are remembered (`reset`) or compared.
-
-    Args:
-        estimator: The estimator, which keeps the names and the number of columns.
-        X: An array, a data frame, or nested lists.
-        reset: Whether this is a fit.
-        empty: Whether no row at all is in order: where the number of rows is secret, it is no error.
-    """
+    """X by its type and shape; its names and number of columns are remembered (`reset`) or compared."""
     with np.errstate(all="ignore"):
         matrix, names = _matrix("X", X)
     _check_size(matrix.shape, estimator, empty=empty)
@@ -147,16 +119,7 @@ def read_target(estimator: object, X: Matrix, y: Any, *, several: bool = True, n
 
 
 def read_labels(estimator: object, X: Matrix, y: Any) -> Labels:
-    """Y by its type and length, as labels.
-
-    Raises:
-        ArgumentError: y is no column of labels, by its type.
-        ValueError: y is not as long as X, or has several columns; scikit-learn's own words.
-
-    >>> labels = read_labels(None, read_rows(np.zeros((4, 1))), [1, "1", None, 1.0])
-    >>> labels.matches(1).tolist()
-    [1.0, 0.0, 0.0, 1.0]
-    """
+    """Y by its type and length, as labels."""
     _check_given(estimator, y)
     if _is_declared(y):
         shape, read_all = _declared_labels(y)
@@ -171,11 +134,7 @@ def read_labels(estimator: object, X: Matrix, y: Any) -> Labels:
 
 
 def read_classes(classes: Sequence[Any] | None, labels: Labels | None = None) -> Array:
-    """The classes: as given, or those that occur, which are then public.
-
-    Raises:
-        ArgumentError: They are not two or more different labels.
-    """
+    """The classes: as given, or those that occur, which are then public."""
     if classes is not None:
         given = np.asarray(classes)
         if given.ndim != 1 or len(given) < 2 or len({*given.tolist()}) < len(given):
@@ -253,9 +212,6 @@ def _numbers(name: str, values: Any) -> tuple[Any, Callable[[], Floats]]:
     return raw, lambda: _floats(raw)
 
 
-_NAN_FOR_GAPS: dict[str, Any] = {"dtype": np.float64, "na_value": np.nan}
-
-
 def _is_numeric_frame(values: Any) -> bool:
     """Whether every column of a pandas or Polars frame is stated to hold numbers."""
     if not (hasattr(values, "columns") and hasattr(values, "to_numpy")):
@@ -284,7 +240,7 @@ def _array(name: str, values: Any) -> Array:
 
 
 def _number(entry: object) -> float | None:
-    """One entry by its type: a number, held to the range of the floats, or NaN for a missing one; None if no number."""
+    """One entry by its type: a number within the range of the floats, NaN for a missing one, None if no number."""
     if isinstance(entry, float):
         return float.__float__(entry)  # not a subclass's own, which could say anything
     if isinstance(entry, (np.floating, np.bool_)):
@@ -360,15 +316,7 @@ def _is_declared(y: Any) -> bool:
 
 
 def entries(y: Any, name: str = "y") -> Callable[[], Sequence[Any]]:
-    """How to read the entries of a container that declares no NumPy type, as they are; one Python cannot hold is None.
-
-    Args:
-        y: The column.
-        name: What a message calls it.
-
-    Raises:
-        ArgumentError: It is no column, by its type.
-    """
+    """How to read the entries of a container without a NumPy type; what Python cannot hold is None."""
     if isinstance(y, Sequence) and not isinstance(y, (str, bytes, bytearray)):
         return lambda: y
     found = next((getattr(y, name) for name in _LISTS if hasattr(y, name)), None)
@@ -396,3 +344,73 @@ def _alone(column: Any, at: int) -> Any:
         return entry.as_py() if hasattr(entry, "as_py") else entry
     except Exception:  # noqa: BLE001 - whatever it is, it is another label
         return None
+
+
+def remember_columns(estimator: object, X: Any, *, reset: bool) -> None:
+    """Remember the columns of X (`reset`), or compare them, by scikit-learn's rules; no value is read."""
+    names: Any = getattr(X, "column_names", getattr(X, "columns", ()))
+    seen: set[Any] = set()
+    for name in names:
+        if name in seen:
+            raise ArgumentError(f"X has two columns named {shown(name)}: give each column a name of its own.")
+        seen.add(name)
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+def read_sample_weight(
+    estimator: Any, data: Matrix, sample_weight: Any, most: object
+) -> tuple[float, Callable[[], Floats] | None]:
+    """(W, how to read w / W): weights by their type and shape, before the charge."""
+    if sample_weight is None:
+        return 1.0, None
+    if most is None:
+        raise ArgumentError(
+            "sample_weight needs max_weight, the largest weight that a row may have, which is never read from the "
+            "data: pass max_weight= to the estimator; larger weights are clipped to it."
+        )
+    bound = real("max_weight", most, above=0, cure="pass the largest weight that a row may have")
+    column = np.full(data.shape[0], sample_weight) if isinstance(sample_weight, numbers.Real) else sample_weight
+    read = read_target(estimator, data, column, several=False, name="sample_weight").floats
+
+    def weights() -> Floats:
+        with np.errstate(all="ignore"):
+            return np.asarray(np.nan_to_num(np.clip(read().ravel() / bound, 0.0, 1.0), nan=0.0))
+
+    return bound, weights
+
+
+def refuse_weights_of_tables(X: Any, sample_weight: Any) -> None:
+    """Raise where weights are passed beside a table."""
+    if isinstance(X, Table) and sample_weight is not None:
+        raise ArgumentError("sample_weight is not taken beside a Table, whose engine does the sums: pass arrays.")
+
+
+def read_class_weights(
+    class_weight: object, classes: Sequence[Any], labels: Labels, rows: int
+) -> tuple[float, Callable[[], Floats] | None]:
+    """(the largest weight, how to read each row's beside it); a row of another label has weight 1 before that."""
+    if class_weight is None:
+        return 1.0, None
+    cure = "pass {label: weight} from public knowledge, for every class"
+    if not isinstance(class_weight, Mapping) or {*class_weight} != {*classes}:
+        raise ArgumentError(
+            f"class_weight must map each of the classes to a weight, got {shown(class_weight)}: {cure} "
+            '("balanced" would read the numbers of the classes from the data).'
+        )
+    each = {one: real("class_weight", class_weight[one], above=0, cure=cure) for one in classes}
+    most = max(*each.values(), 1.0)
+
+    def weights() -> Floats:
+        found = np.ones(rows)
+        for one in classes:
+            found = np.where(labels.matches(one) > 0, each[one], found)
+        return np.asarray(np.clip(found / most, 0.0, 1.0))
+
+    return most, weights
+
+
+def product_of(one: Callable[[], Floats] | None, two: Callable[[], Floats] | None) -> Callable[[], Floats] | None:
+    """How to read the product of two weights, of which either may be left out."""
+    if one is None or two is None:
+        return one or two
+    return lambda: np.asarray(one() * two())

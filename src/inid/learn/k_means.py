@@ -1,9 +1,4 @@
-"""PrivateKMeans: Lloyd's algorithm with noisy sums and numbers of rows of each cluster, round after round.
-
-The first round looks where the rows lie, before any centre moves. A row adds to one block only, whatever the number of
-blocks, so the noise of a block is the same for 5 clusters and for 80 small cells about public points. From the noisy
-means and numbers of rows of the cells ordinary k-means, of several starts, then finds the first centres, at no cost.
-"""
+"""PrivateKMeans: Lloyd's algorithm with noisy sums and counts of each cluster, round after round."""
 
 import math
 from collections.abc import Callable
@@ -15,31 +10,33 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.cluster import KMeans
-from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, integer
-from inid.learn.base import NoisyEstimator, read_mechanism, read_relation
-from inid.learn.bounds import Bounds, hold, read_bounds, read_budget
-from inid.learn.encoded_bounds import Groups, categories_beside, held_to_groups, no_group, one_hot_groups
-from inid.learn.inputs import read_matrix
-from inid.learn.lost_in_noise import doubt_of_centres, warn_of_noise
-from inid.learn.noise_range import cover_answers
+from inid.learn.base import NoisyEstimator, read_mechanism
+from inid.learn.bounds import (
+    Bounds,
+    Groups,
+    enforce_one_hot,
+    group_sizes,
+    one_hot_groups,
+    outside_groups,
+    read_bounds,
+    read_budget,
+)
+from inid.learn.budget_splitting import ASSUMED_ROWS
 from inid.learn.parameters import estimator
-from inid.learn.public_units import MOST_ROWS, Units, exact_floats
-from inid.learn.row_sums import row_sums
-from inid.learn.table_rows import TableRows, check_table
+from inid.learn.public_units import MOST_ROWS, Units, cover_answers, exact_floats, row_sums
+from inid.learn.significance import centres_diagnosis, warn_of_noise
+from inid.learn.table_sums import TableRows, check_table
 from inid.noise import add_noise
 from inid.planning import NoisePlan, plan
 from inid.releasing import charge
 from inid.sets import Neighbours, Sensitivity
 from inid.tables import Table
 
-__all__ = ["PrivateKMeans", "cluster_sensitivity"]
-
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations that make a radius
 _ROUNDS = 8
-_SECRET = 2**16  # the number of rows that is thought of where it is secret
 _MOST_CELLS, _CLEAR = 8, 4.0  # cells for each cluster at most; noises that the rows of a cell are, about, at least
 _STARTS = 20
 _NEAR = 0.1  # of the bounds: how far from the largest cluster an empty one starts again
@@ -48,29 +45,26 @@ _NEAR = 0.1  # of the bounds: how far from the largest cluster an empty one star
 def cluster_sensitivity(
     blocks: int, width: int, rounds: int, neighbours: Neighbours, *, pure: bool, groups: Groups = ()
 ) -> Sensitivity:
-    """How far one person moves the sums and the numbers of rows of all clusters: `blocks` of them, in all rounds.
+    """How far one person moves the sums and counts of all clusters: `blocks` of them, in all rounds.
 
     Statement. In each round a row adds (z, 1) to the block of its cluster, |z_i| <= 1; which one is a function of the
-    row and of what was released before, and how many there are to choose from does not matter. With radii r = sqrt(M /
-    w) for sums and 1 / sqrt(1 - w) for numbers the change of one round has norm at most 1 when a row becomes nothing,
-    is added or removed: M / r^2 + (1 - w) = 1. A replaced row changes two blocks, squared norm 2, or one block by (z -
-    z', 0), squared norm 4 M / r^2 = 4 w. T rounds add up to T times that, whatever the clusters (E7). In l1 norm: M + 1
-    a round, 2 M + 2 when replaced.
+    row and of earlier releases, and the number of blocks does not matter. With radii r = sqrt(M / w) for sums and 1 /
+    sqrt(1 - w) for counts a round changes by at most 1 when a row becomes nothing, is added or removed: M / r^2 + (1 -
+    w) = 1. A replaced row changes two blocks, squared norm 2, or one block by (z - z', 0), squared norm 4 M / r^2 = 4
+    w. T rounds add up to T times that, whatever the clusters (E7). In l1 norm: M + 1 a round, 2 M + 2 when replaced. w
+    balances the error that both bring into a mean z of mean square 1/3: w / (1 - w) = sqrt(3 M).
 
-    w balances the error that both bring into a mean z: M sigma_sum^2 and |mean|^2 sigma_number^2 with mean squares of
-    1/3, which gives w / (1 - w) = sqrt(3 M).
-
-    One-hot groups. A row has one 1 among the m columns of a group at most, and 0 in the others. With S the number of
-    other columns plus the sum of sqrt(m) over the groups, radii r^2 = S / w for other columns and S / (w sqrt(m)) for
-    those of a group make the sum of z^2 / r^2 at most w as well, with the least sum of r^2. Two rows of one cluster are
-    apart by 2 in other columns, and by at most sqrt(2) in a group: 4 w becomes w (4 S less twice the sum of sqrt(m)) /
-    S. In l1 norm a group counts as one column. Mean squares of a group are thought of as 1/m in all.
+    One-hot groups. A row has at most one 1 among the m columns of a group. With S the number of other columns plus the
+    sum of sqrt(m) over the groups, radii r^2 = S / w for other columns and S / (w sqrt(m)) for those of a group make
+    the sum of z^2 / r^2 at most w as well, with the least sum of r^2. Two rows of one cluster are 2 apart in other
+    columns and at most sqrt(2) in a group: 4 w becomes w (4 S less twice the sum of sqrt(m)) / S. In l1 norm a group
+    counts as one column.
     """
-    replaced, beside = neighbours == "replace", categories_beside(width, groups)
+    replaced, beside = neighbours == "replace", group_sizes(width, groups)
     if pure:
         entries = float(rounds * (_columns(width, groups) + 1) * (2 if replaced else 1))
         return Sensitivity.ball(dimension=blocks * (width + 1), l1=entries, neighbours=neighbours)
-    plain = no_group(width, groups)
+    plain = outside_groups(width, groups)
     hot = sum(math.sqrt(last - first) for first, last in groups)
     whole = int(plain.sum()) + hot
     squares = int(plain.sum()) / 3 + sum(1 / (last - first) for first, last in groups)
@@ -83,7 +77,7 @@ def cluster_sensitivity(
 
 def _columns(width: int, groups: Groups) -> int:
     """The number of columns, each group counted as one."""
-    return int(no_group(width, groups).sum()) + len(groups)
+    return int(outside_groups(width, groups).sum()) + len(groups)
 
 
 @estimator
@@ -95,19 +89,12 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
 
     Args:
         n_clusters: How many.
-        bounds: (lower, upper) of the columns, public: numbers, or lists of one per column; or a pair for each column,
-            by name or in a list; or those of `PublicCategories.bounds`. Values outside are clipped, in `fit` and in
-            `predict`, and NaN counts as the middle.
         rounds: How often rows are summed: once for the first centres, and then each time that the centres move. With
             a single round the centres start from public points.
-        neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out". The number
-            of rows of each cluster is released in any case.
-        mechanism: "auto" (Gaussian unless the promise is pure), "gaussian" or "laplace".
 
     Attributes:
         cluster_centers_: One centre per row, in the user's units.
         cluster_count_: The released number of rows of each cluster, in the last round.
-        plan_: The noise plan of all rounds.
 
     >>> import inid
     >>> X = np.repeat([[0.1], [0.9]], 5000, axis=0)
@@ -127,12 +114,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
         Args:
             X: One row per person: an array, a data frame, or an `inid.tables.Table`, whose engine then does the sums of
                 the columns that the table states bounds for, one query for each round.
-            y: Ignored.
             ledger: Where the cost of all rounds is charged, before the data are looked at.
-
-        Raises:
-            ArgumentError: A parameter or the shape of X is malformed.
-            BudgetError: The ledger refuses.
         """
         self._start_fit()
         budget = read_budget(self.budget)
@@ -141,15 +123,16 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
         rounds = integer("rounds", self.rounds, least=1, cure="pass how often the centres move")
         relation, rows, groups, read = self._read(X, ledger)
         width = self.n_features_in_
-        plain = no_group(width, groups)
-        units = Units.of(*self._held, rows, centre=plain, scale=True)
+        plain = outside_groups(width, groups)
+        lower, upper = self._clip_bounds
+        units = Units.of(lower, upper, rows, centre=plain, scale=True)
 
         def planned(blocks: int) -> NoisePlan:
             laplace = mechanism == "laplace"
             sensitivity = cluster_sensitivity(blocks, width, rounds, relation, pure=laplace, groups=groups)
             return plan(sensitivity, budget, mechanism=mechanism, allocation=self.allocation)
 
-        some = _SECRET if rows is None else rows
+        some = ASSUMED_ROWS if rows is None else rows
         first = _cells(clusters, some, float(planned(1).scales[-1])) if rounds > 1 else clusters
         noise = planned(first + (rounds - 1) * clusters)
         noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
@@ -175,7 +158,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
         self.cluster_centers_ = units.centre + units.unit * centres
         self.cluster_count_ = counts[:, 0]
         sizes, noisy = np.maximum(counts[:, 0], least), scales[-1] * (math.sqrt(2) if mechanism == "laplace" else 1.0)
-        self._doubt = doubt_of_centres(centres, sizes, units.unit, noisy[:-1], float(noisy[-1]))
+        self._noise_diagnosis = centres_diagnosis(centres, sizes, units.unit, noisy[:-1], float(noisy[-1]))
         self._n_features_out = clusters
         warn_of_noise(self)
         return self
@@ -189,14 +172,14 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
         """
         if isinstance(X, Table):
             stored = TableRows.of(X, [*X.bounds], self.neighbours, ledger)
-            self._held = read_bounds("bounds", check_table(X, self.bounds, stored.names), len(stored.names))
-            self.n_features_in_, self.feature_names_in_ = len(stored.names), np.asarray(stored.names, dtype=object)
+            self._clip_bounds = read_bounds("bounds", check_table(X, self.bounds, stored.names), len(stored.names))
+            self._remember_names(stored.names)
             return stored.relation, stored.rows, (), lambda: stored.by_cluster
-        relation, groups = read_relation(self.neighbours, ledger), one_hot_groups(self.bounds)
-        data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
-        self._held = read_bounds("bounds", self.bounds, data.shape[1], getattr(self, "feature_names_in_", None))
+        relation, data = self._read_rows(X, ledger)
+        groups = one_hot_groups(self.bounds)
+        self._clip_bounds = self._read_bounds(data.shape[1])
         rows = None if relation == "add_remove" else data.shape[0]
-        return relation, rows, groups, lambda: partial(_whole_clusters, held_to_groups(data.floats(), groups))
+        return relation, rows, groups, lambda: partial(_whole_clusters, enforce_one_hot(data.floats(), groups))
 
     def predict(self, X: Any) -> NDArray[np.intp]:
         """The nearest centre of each row."""
@@ -212,8 +195,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
 
     def transform(self, X: Any) -> Floats:
         """The distance of each row to each centre."""
-        check_is_fitted(self)
-        data = hold(read_matrix(self, X, reset=False).floats(), *self._held, one_hot_groups(self.bounds))
+        data = self._clipped_rows(X)
         return np.sqrt(_distances(data, self.cluster_centers_, np.ones(data.shape[1])))
 
 
@@ -223,10 +205,7 @@ def _cells(clusters: int, rows: int, noise: float) -> int:
 
 
 def _start(means: Floats, counts: Floats, least: float, unit: Floats, spread: Floats) -> Floats:
-    """The first centres: ordinary k-means of the cells that have more rows than noise explains, by their numbers.
-
-    From released numbers alone. Where too few cells are left, centres start from the public points.
-    """
+    """The first centres: ordinary k-means of the cells with more rows than noise explains, else the public points."""
     clusters, seen = len(spread), counts > least
     points = means[seen] * unit  # distances are those of the user's units
     if len(np.unique(points, axis=0)) < clusters:

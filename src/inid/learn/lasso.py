@@ -11,17 +11,15 @@ from sklearn.linear_model import ElasticNet
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice, real, shown
 from inid.errors import ArgumentError
-from inid.learn.clipped_gradients import SquaredLoss
-from inid.learn.coordinate_descent import Descent
+from inid.learn.bounds import read_bounds
+from inid.learn.descent.coordinate_descent import Descent
+from inid.learn.descent.objective import Objective, SquaredLoss
 from inid.learn.inputs import Matrix
 from inid.learn.linear import LinearModel
-from inid.learn.normal_equations import Normal, least_squares
-from inid.learn.objective import Objective
+from inid.learn.moments.normal_equations import Normal, least_squares
 from inid.learn.parameters import estimator
 from inid.sets import Neighbours
 from inid.tables import Table
-
-__all__ = ["PrivateElasticNet", "PrivateLasso"]
 
 _TOLERANCE, _SWEEPS = 1e-10, 100_000
 _PENALTY = 3e-3  # of coefficients in public units, where alpha is left out
@@ -35,11 +33,9 @@ class PrivateElasticNet(LinearModel):
 
     Args:
         alpha: The weight of the penalty, as scikit-learn's. None, the default, is 0.003 in public units, in which the
-            bounds (narrower ones, where a first look finds them) of columns and target are -1 and 1. (scikit-learn's
-            default is 1, in the columns' own units, which leaves nothing of columns in small ones.)
+            (narrowed) bounds of columns and target are -1 and 1. scikit-learn's 1, in the columns' own units, leaves
+            nothing of columns in small ones.
         l1_ratio: How much of it is l1, between 0 and 1.
-
-    An intercept is not penalised.
 
     >>> import inid
     >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)
@@ -69,32 +65,20 @@ class PrivateLasso(LinearModel):
     accurate. `solver="coordinate_descent"` is the paper's Algorithm 2 (after Mangold et al. 2022), for many columns.
 
     Args:
-        alpha: The weight of the penalty, as scikit-learn's. None, the default, is 0.003 in public units, in which the
-            bounds (narrower ones, where a first look finds them) of columns and target are -1 and 1. (scikit-learn's
-            default is 1, in the columns' own units, which leaves nothing of columns in small ones.)
+        alpha: The weight of the penalty, as for `PrivateElasticNet`.
         solver: "moments" or "coordinate_descent".
         weights: For moments as for `PrivateMoments`, the target being the last column; for coordinate descent
             "curvature" or None (the paper's).
-        mechanism: "auto", "gaussian" or "laplace"; with coordinate descent "auto" is Gaussian unless the promise is
-            pure.
-        passes: Coordinate descent only, as are those below: how often every column is visited; None chooses by the
-            budget and the number of rows.
         clip: C, the bound on the norm that per-record gradients are clipped to, column by column; None is the largest
             gradient at the start, column by column.
-        step: tau, the step size in units of 1/M_i.
+        step: The step size tau, in units of 1/M_i.
         smoothness: M_i, the mean square of each column: the fraction of the budget to spend on estimating them (columns
             are then centred at their estimated means, too), "bounds" (their largest), or an array from public
             knowledge.
         units: "bounds": columns and target are scaled by their bounds, and `clip` and `smoothness` are in those units.
             "data": everything is in the user's units, as in the paper.
 
-    An intercept is not penalised.
-
     Attributes:
-        coef_: One coefficient per column; a row of them for each of several targets (moments only).
-        intercept_: The intercept.
-        plan_: The noise plan (of the whole descent, with that solver).
-        release_: The noisy moments, as published, in units in which the bounds are -1 and 1; moments only.
         smoothness_: The constants used; coordinate descent only.
         noise_chance_: The chance, about, that noise alone moves the coefficients as far as they are; likewise.
 
@@ -126,8 +110,11 @@ class PrivateLasso(LinearModel):
         if choice("solver", self.solver, ("moments", "coordinate_descent")) == "moments":
             super()._learn(data, target, relation, ledger, weights)
             return
-        self._held = self._read_bounds(data.shape[1], 1)
-        descent = Descent.of(self, *self._held[0], relation, target=self._held[1])
+        self._clip_bounds, self._target_bounds = (
+            self._read_bounds(data.shape[1]),
+            read_bounds("bounds_y", self.bounds_y, 1),
+        )
+        descent = Descent.of(self, *self._clip_bounds, relation, target=self._target_bounds)
         objective = Objective(
             lambda _: [SquaredLoss(descent.target_values(target.floats()))],
             lambda _: SquaredLoss.curvature,
@@ -135,10 +122,8 @@ class PrivateLasso(LinearModel):
             public=self.alpha is None and self.units == "bounds",
             weights=weights,
         )
-        found = descent.run(data, objective, ledger)
-        self.coef_, self.intercept_ = found.coefficients[0], float(found.intercepts[0])
-        self.plan_, self.smoothness_, self.private_ = found.plan, found.smoothness, found.private
-        self.noise_chance_ = found.chance
+        result = descent.run(data, objective, ledger).keep(self)
+        self.coef_, self.intercept_ = result.coefficients[0], float(result.intercepts[0])
 
     def _learn_table(self, table: Table, target: str, ledger: Ledger | None) -> None:
         if choice("solver", self.solver, ("moments", "coordinate_descent")) != "moments":
@@ -153,10 +138,7 @@ class PrivateLasso(LinearModel):
 
 
 def _sparse(normal: Normal, given: float | None, ratio: float) -> Floats:
-    """The elastic net on given moments; its penalty is one in public units where none is given.
-
-    A square root of the moments is a dataset of as many rows as columns that has these very moments.
-    """
+    """The elastic net on given moments: a square root of these is a dataset with these very moments."""
     if given is None:
         normal = replace(normal, unit_x=np.ones_like(normal.unit_x), unit_y=1.0)
     alpha = _PENALTY if given is None else float(given)

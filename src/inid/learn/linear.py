@@ -1,7 +1,6 @@
 """Linear models from one release of second moments: least squares, ridge, and what the LASSO shares with them."""
 
 import numbers
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -16,28 +15,27 @@ from sklearn.utils.validation import check_is_fitted
 from inid.accounting import Ledger
 from inid.arguments import Floats, integer, real
 from inid.errors import ArgumentError
-from inid.learn.base import NoisyEstimator, read_mechanism, read_relation
-from inid.learn.bounds import Bounds, hold, read_bounds, read_budget, read_columns
-from inid.learn.coefficient_intervals import coefficient_bounds
-from inid.learn.encoded_bounds import no_group, one_hot_groups
-from inid.learn.inputs import Matrix, read_matrix, read_target
-from inid.learn.lost_in_noise import warn_of_noise
-from inid.learn.moment_sources import MomentSource
-from inid.learn.moments import column_costs, euclidean, typical_cost
-from inid.learn.narrower_bounds import release_narrowed
-from inid.learn.noise_splitting import shrinkage
-from inid.learn.normal_equations import Equations, Normal, Solver, forward, least_squares
-from inid.learn.objective import read_sample_weight, refuse_weights_of_tables
+from inid.learn.base import NoisyEstimator, read_mechanism
+from inid.learn.bounds import (
+    Bounds,
+    one_hot_groups,
+    outside_groups,
+    read_bounds,
+    read_budget,
+    read_columns,
+)
+from inid.learn.inputs import Matrix, read_sample_weight, read_target, refuse_weights_of_tables
+from inid.learn.moments.bootstrap import coefficient_bounds, shrinkage
+from inid.learn.moments.normal_equations import Equations, Normal, Solver, forward_selection, least_squares
+from inid.learn.moments.private_moments import MomentSource, column_costs, euclidean, release_narrowed, typical_cost
+from inid.learn.moments.second_moments import MomentPlan, plan_moments
 from inid.learn.parameters import estimator
-from inid.learn.public_units import Units
-from inid.learn.row_sums import row_products
-from inid.learn.second_moments import MomentPlan, plan_moments
-from inid.learn.table_rows import check_table
+from inid.learn.public_units import Units, row_products
+from inid.learn.significance import warn_of_noise
+from inid.learn.table_sums import check_table
 from inid.promises import Budget
 from inid.sets import Neighbours
 from inid.tables import Table
-
-__all__ = ["LinearModel", "PrivateLinearRegression", "PrivateRidge"]
 
 
 @estimator
@@ -48,28 +46,21 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     released too, and the model is solved on the covariance.
 
     Args:
-        bounds: (lower, upper) of the columns, public: numbers, or lists of one per column; or a pair for each column,
-            by name or in a list; or those of `PublicCategories.bounds`. Values outside are clipped, in `fit` and in
-            `predict`, and NaN counts as the middle.
         bounds_y: (low, high) of the target, likewise.
-        fit_intercept: Whether there is an intercept; its cost is part of the same release.
-        clip_predictions: Whether predictions are held to `bounds_y`.
+        fit_intercept: Whether there is an intercept, which is not penalised; its cost is part of the same release.
+        clip_predictions: Whether predictions are clipped to `bounds_y`.
         narrow: Whether a tenth of the plan first finds narrower bounds: where the columns lie within the public ones.
             Columns are then clipped to these, in `fit` and in `predict`; more rows and a larger budget clip less. Only
             with an intercept.
         weights: What errors in the moments cost, as for `PrivateMoments`; the target is the last column.
-        max_weight: The largest `sample_weight` that `fit` is given; needed if it is given any.
-        neighbours: "zero_out" (one person's row becomes nothing, and the number of rows is public), "add_remove" (the
-            number is secret, and released as one more moment) or "replace"; None takes the ledger's or the table's
-            relation, else "zero_out".
 
     Attributes:
         coef_: One coefficient per column; a row of them for each of several targets.
         intercept_: The intercept.
-        bounds_: (lower, upper) that columns are held to: `bounds`, or narrower ones.
+        bounds_: (lower, upper) that columns are clipped to: `bounds`, or narrower ones.
         release_: The noisy moments, as published, in units in which these bounds are -1 and 1; then the number of rows,
-            where it is secret, and the sums and squares of the first look, in units in which the public bounds are.
-        shrinkage_: How much of the coefficients of each target is believed.
+            where it is secret, and the preliminary sums and squares, in units in which the public bounds are.
+        shrinkage_: The factor, from 0 to 1, that the coefficients of each target were multiplied by.
     """
 
     _: KW_ONLY
@@ -89,11 +80,6 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
             y: One target per person, or several in columns; of a table, the name of its column.
             sample_weight: One weight per person, between 0 and `max_weight`, to which larger ones are held; not for a
                 table.
-            ledger: Where the cost is charged, before the data are looked at.
-
-        Raises:
-            ArgumentError: A parameter, or the shape of X or y, is malformed.
-            BudgetError: The ledger refuses.
         """
         self._start_fit()
         self._penalty()  # a malformed one must not cost budget
@@ -102,8 +88,7 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         if isinstance(X, Table):
             self._learn_table(X, y, ledger)
         else:
-            relation = read_relation(self.neighbours, ledger)
-            data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
+            relation, data = self._read_rows(X, ledger)
             target = read_target(self, data, y, several=self._takes_several())
             self._largest, weights = read_sample_weight(self, data, sample_weight, self.max_weight)
             self._learn(data, target, relation, ledger, weights)
@@ -112,24 +97,12 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any) -> Floats:
-        """X, held to its bounds as it was in the fit, times the coefficients, plus the intercept.
-
-        Predictions are held to `bounds_y`, unless `clip_predictions` is False.
-        """
-        check_is_fitted(self)
-        data = hold(read_matrix(self, X, reset=False).floats(), *self._held[0], one_hot_groups(self.bounds))
-        found: Floats = row_products(data, self.coef_) + self.intercept_
+        """X, clipped as in the fit, times the coefficients, plus the intercept; clipped by default to `bounds_y`."""
+        predictions: Floats = row_products(self._clipped_rows(X), self.coef_) + self.intercept_
         if not self.clip_predictions:
-            return found
-        low, high = self._held[1]
-        return np.asarray(np.clip(found, low, high) if found.ndim == 2 else np.clip(found, low[0], high[0]))
-
-    @property
-    def bounds_X_(self) -> tuple[Floats, Floats]:  # noqa: N802 - the name it had
-        """`bounds_`, by the name that it had."""
-        warnings.warn("bounds_X_ is now bounds_: use it.", DeprecationWarning, stacklevel=2)
-        found: tuple[Floats, Floats] = self.bounds_
-        return found
+            return predictions
+        low, high = (end if predictions.ndim == 2 else end[0] for end in self._target_bounds)
+        return np.asarray(np.clip(predictions, low, high))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -149,24 +122,20 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         ledger: Ledger | None,
         weights: Callable[[], Floats] | None,
     ) -> None:
-        bounds = self._read_bounds(data.shape[1], target.shape[1])
+        bounds, bounds_y = self._read_bounds(data.shape[1]), read_bounds("bounds_y", self.bounds_y, target.shape[1])
         groups = one_hot_groups(self.bounds)
         source = MomentSource.of_arrays(relation, data, target, weights=weights, groups=groups)
-        self._release(source, *bounds, flat=target.flat, ledger=ledger)
+        self._release(source, bounds, bounds_y, flat=target.flat, ledger=ledger)
 
     def _learn_table(self, table: Table, target: str, ledger: Ledger | None) -> None:
         names = [name for name in table.bounds if name != target]
         check_table(table, self.bounds, [target])
         (low_y,), (high_y,) = check_table(table, self.bounds_y, [target])
         low, high = check_table(table, None, names)
-        self.n_features_in_, self.feature_names_in_ = len(names), np.asarray(names, dtype=object)
+        self._remember_names(names)
         source = MomentSource.of_table(table, [*names, target], self.neighbours, ledger)
         one, two = read_bounds("bounds", (low, high), len(names)), read_bounds("bounds", (low_y, high_y), 1)
         self._release(source, one, two, flat=True, ledger=ledger)
-
-    def _read_bounds(self, width: int, outputs: int) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-        names = getattr(self, "feature_names_in_", None)
-        return read_bounds("bounds", self.bounds, width, names), read_bounds("bounds_y", self.bounds_y, outputs)
 
     def _release(
         self,
@@ -183,7 +152,7 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         planned, intercept = self._plan(budget, lower, upper, source, outputs), bool(self.fit_intercept)
         units, label = planned.units, type(self).__name__
         if intercept and self.narrow:
-            centred = no_group(len(lower), source.groups)
+            centred = outside_groups(len(lower), source.groups)
             public = Units.of(lower, upper, source.rows, centre=centred, scale=True)
             moments, units = release_narrowed(source, planned, public, ledger, label)
             width, least, most = self.n_features_in_, units.centre - units.unit, units.centre + units.unit
@@ -192,7 +161,8 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
             moments = source.release(planned, ledger, label)
         self.plan_ = planned.noise
         self.release_, self.private_ = moments.release, moments.release.private
-        self._held, self.bounds_ = (bounds, bounds_y), bounds
+        self._clip_bounds = self.bounds_ = bounds
+        self._target_bounds = bounds_y
         origin = None if intercept else units.centre / units.unit
         size = units.size if intercept else np.maximum(np.abs(lower), np.abs(upper)) / units.unit
         self.equations_ = Equations(moments, origin, size, units.unit, outputs)
@@ -208,13 +178,6 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
 
         Raises:
             ArgumentError: The model was not solved from moments, or a parameter would need another release.
-
-        >>> import inid
-        >>> X = np.linspace(-1, 1, 20_000).reshape(10_000, 2) ** [1, 2]
-        >>> model = PrivateRidge(1.0, budget=inid.ApproxDP(5.0, 1e-6), bounds=(-1, 1), bounds_y=(-1, 1))
-        >>> path = [model.fit(X, X[:, 0]).solve_again(alpha=alpha) for alpha in (0.1, 10.0, 1000.0)]
-        >>> bool(path[0].coef_[0] > path[2].coef_[0]), model.solve_again(columns=1).coef_.astype(bool).tolist()
-        (True, [True, False])
         """
         check_is_fitted(self)
         free = {"alpha", "l1_ratio", "clip_predictions"} & {*self.get_params()}
@@ -234,8 +197,8 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
             return self._solve
         width = self.n_features_in_
         if isinstance(columns, numbers.Integral):
-            wanted = integer("columns", columns, least=0, cure="pass how many columns to select")
-            return lambda normal: normal.one_by_one(lambda one: self._solve_some(one, forward(one, wanted)))
+            count = integer("columns", columns, least=0, cure="pass how many columns to select")
+            return lambda normal: normal.one_by_one(lambda one: self._solve_some(one, forward_selection(one, count)))
         places = read_columns(columns, width, getattr(self, "feature_names_in_", None))
         return lambda normal: self._solve_some(normal, places)
 
@@ -268,7 +231,7 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         return (low * factor)[0] if self._flat else low * factor, (high * factor)[0] if self._flat else high * factor
 
     def _take(self, solver: Solver) -> None:
-        """Solve, believe as much as the noise allows, and keep the result in the user's units."""
+        """Solve, shrink as far as the noise suggests, and keep the result in the user's units."""
         equations, width = self.equations_, self.n_features_in_
         with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
             weights = equations.solve(solver).weights
@@ -286,16 +249,15 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     def _plan(self, budget: Budget, lower: Floats, upper: Floats, source: MomentSource, outputs: int) -> MomentPlan:
         """The plan for moments about the mean (with an intercept) or about 0.
 
-        Moments about 0 can be had directly, or from moments about the middle of the bounds and the means: x x^T =
-        z z^T + m z^T + z m^T + m m^T with z = x - m. The latter has smaller sensitivities but noise in the means as
-        well: an error e in mean j adds m_i e to entry (i, j), so it costs c_j sqrt(2 sum_i (c_i m_i)^2). Both are
-        public, and the better is taken.
+        Moments about 0 can be had directly, or from moments about the middle m of the bounds and the means: x x^T = z
+        z^T + m z^T + z m^T + m m^T. The latter has smaller sensitivities, but an error e in mean j adds m_i e to entry
+        (i, j), so it costs c_j sqrt(2 sum_i (c_i m_i)^2). Both are public, and the better is taken.
         """
         about_0 = Units.of(lower, upper, source.rows, centre=False, scale=True)
-        centred = no_group(len(lower), source.groups)
+        centred = outside_groups(len(lower), source.groups)
         about_middle = Units.of(lower, upper, source.rows, centre=centred, scale=True)
 
-        def made(units: Units, costs: Floats, constant: float, *, mean: bool, look: bool = False) -> MomentPlan:
+        def made(units: Units, costs: Floats, constant: float, *, mean: bool, preliminary: bool = False) -> MomentPlan:
             return plan_moments(
                 units,
                 budget,
@@ -304,10 +266,10 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
                 constant=constant,
                 mean=mean,
                 neighbours=source.relation,
-                mechanism=read_mechanism(self.mechanism, budget) if look else self.mechanism,
+                mechanism=read_mechanism(self.mechanism, budget) if preliminary else self.mechanism,
                 allocation=self.allocation,
                 targets=outputs if self.fit_intercept else 0,
-                look=look,
+                preliminary=preliminary,
                 weighted=source.weighted,
                 groups=source.groups,
             )
@@ -321,7 +283,7 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
                     costs * units.unit,
                     Units.of(-ends * centred, ends, source.rows, centre=centred, scale=True),
                 )
-            return made(units, costs, constant, mean=True, look=bool(self.narrow))
+            return made(units, costs, constant, mean=True, preliminary=bool(self.narrow))
         costs = column_costs(self.weights, about_0.unit)
         middle = euclidean(costs * about_middle.centre)
         direct = made(about_0, costs, typical_cost(costs, about_0.unit), mean=False)
@@ -372,8 +334,6 @@ class PrivateRidge(LinearModel):
 
     Args:
         alpha: The weight of the penalty.
-
-    An intercept is not penalised.
 
     >>> import inid
     >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)

@@ -10,16 +10,13 @@ from scipy.special import expit
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, real
-from inid.learn.classifier import PrivateClassifier
-from inid.learn.clipped_gradients import LogisticLoss
-from inid.learn.coordinate_descent import Descent
-from inid.learn.inputs import Labels, Matrix, read_classes
-from inid.learn.objective import Objective, product_of, read_class_weights, read_sample_weight
+from inid.learn.base import PrivateClassifier
+from inid.learn.descent.coordinate_descent import Descent
+from inid.learn.descent.objective import LogisticLoss, Objective
+from inid.learn.inputs import Labels, Matrix, product_of, read_class_weights, read_classes, read_sample_weight
 from inid.learn.parameters import estimator
-from inid.learn.row_sums import row_products, row_sums
+from inid.learn.public_units import row_products, row_sums
 from inid.sets import Neighbours
-
-__all__ = ["PrivateLogisticRegression"]
 
 _PENALTY = 1.0  # of coefficients in public units, where C is left out
 
@@ -37,8 +34,6 @@ class PrivateLogisticRegression(PrivateClassifier):
             in which their bounds are -1 and 1. (scikit-learn's default is 1, in the columns' own units.)
         classes: The labels, for two of them (negative, positive). Another label counts as none of them: as negative
             where there are two. Left out, the set of labels that occur in y is treated as public.
-        fit_intercept: Whether there is an intercept (not penalised).
-        passes: How often every column is visited; None chooses by the budget and the number of rows.
         clip: C, the bound on the norm that per-record gradients are clipped to, column by column; with units="bounds"
             never above the largest gradient that the bounds allow, which is the default.
         step: tau, the step size in units of 1/M_i.
@@ -48,18 +43,12 @@ class PrivateLogisticRegression(PrivateClassifier):
             public knowledge.
         class_weight: {label: weight} for every class, public: each row's loss counts as often. ("balanced" would read
             the numbers of the classes from the data.)
-        max_weight: The largest `sample_weight` that `fit` is given; needed if it is given any.
         units: "bounds": columns are scaled by their bounds, and `clip` and `smoothness` are in those units. "data":
             everything is in the user's units, as in the paper.
-        neighbours: "zero_out" (one person's row becomes nothing, and the number of rows is public), "add_remove" (the
-            number is secret, and released too) or "replace"; None takes the ledger's relation, else "zero_out".
-        mechanism: "auto" (Gaussian unless the promise is pure), "gaussian" or "laplace".
 
     Attributes:
         coef_: One row of coefficients for two classes, else one for each class, as scikit-learn's.
         intercept_: As many intercepts.
-        classes_: The labels.
-        plan_: The noise plan of the whole descent.
         smoothness_: The constants used.
         noise_chance_: The chance, about, that noise alone moves the coefficients as far as they are.
 
@@ -86,14 +75,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         """Fit the model.
 
         Args:
-            X: One row per person: an array or a data frame.
             y: One label per person, in one dimension; with `classes` each is read by itself.
-            sample_weight: One weight per person, between 0 and `max_weight`, to which larger ones are held.
-            ledger: Where the cost is charged, before the data are looked at.
-
-        Raises:
-            ArgumentError: A parameter, or the shape of X or y, is malformed.
-            BudgetError: The ledger refuses.
         """
         return self._fit(X, y, ledger, sample_weight=sample_weight)
 
@@ -101,29 +83,26 @@ class PrivateLogisticRegression(PrivateClassifier):
         self, data: Matrix, labels: Labels, relation: Neighbours, ledger: Ledger | None, sample_weight: Any = None
     ) -> None:
         weight = 1 / _PENALTY if self.C is None else real("C", self.C, above=0, cure="pass the weight of the losses")
-        descent = Descent.of(self, *self._held, relation)
+        descent = Descent.of(self, *self._clip_bounds, relation)
         classes = read_classes(self.classes, labels)
-        wanted = classes if len(classes) > 2 else classes[1:]
+        positives = classes if len(classes) > 2 else classes[1:]
         most, weights = read_class_weights(self.class_weight, classes.tolist(), labels, data.shape[0])
         each, given = read_sample_weight(self, data, sample_weight, self.max_weight)
         objective = Objective(
-            lambda _: [LogisticLoss(labels.matches(one)) for one in wanted],
+            lambda _: [LogisticLoss(labels.matches(one)) for one in positives],
             lambda _: LogisticLoss.curvature,
-            outputs=len(wanted),
+            outputs=len(positives),
             l2=lambda _: 1 / (weight * most * each),
             public=self.C is None and self.units == "bounds",
             weights=product_of(weights, given),
             halves=True,
         )
-        found = descent.run(data, objective, ledger)
-        self.classes_ = classes
-        self.coef_, self.intercept_ = found.coefficients, found.intercepts
-        self.plan_, self.smoothness_, self.private_ = found.plan, found.smoothness, found.private
-        self.noise_chance_ = found.chance
+        result = descent.run(data, objective, ledger).keep(self)
+        self.classes_, self.coef_, self.intercept_ = classes, result.coefficients, result.intercepts
 
     def decision_function(self, X: Any) -> Floats:
         """The log-odds of the positive class, or of each class against the rest."""
-        scores = row_products(self._rows(X), self.coef_) + self.intercept_
+        scores = row_products(self._clipped_rows(X), self.coef_) + self.intercept_
         return np.asarray(scores[:, 0] if len(self.classes_) == 2 else scores)
 
     def predict_proba(self, X: Any) -> Floats:

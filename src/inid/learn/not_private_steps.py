@@ -1,8 +1,9 @@
-"""Steps of a pipeline that read the data without noise: found and named.
+"""What stands around a private estimator and reads the data without noise: found and named.
 
-A promise covers what is released. A step that learns from the rows (means, categories, components) and gives what it
-learned to a private estimator releases it without noise. So each step of the pipeline is looked at, also inside column
-transformers and unions: it must be private, or learn nothing from values *and* treat rows one by one.
+A promise covers what is released. A step that learns from the rows (means, categories, components) and passes what it
+learned to a private estimator releases it without noise; so does a wrapper that chooses, calibrates or stacks by exact
+scores, and one that repeats rows puts a person into one fit several times. So everything of scikit-learn that a fit is
+called by is examined: it must be private, or learn nothing from values *and* treat rows one by one.
 """
 
 import sys
@@ -11,19 +12,42 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
+from sklearn.ensemble import VotingClassifier, VotingRegressor
+from sklearn.feature_selection import RFE, RFECV, SelectFromModel
 from sklearn.impute import SimpleImputer
+from sklearn.model_selection import FixedThresholdClassifier
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures
 from sklearn.utils import get_tags
 
-__all__ = ["NotPrivateStepWarning", "readers_of", "row_wise", "warn_of_readers"]
-
-_CONTAINERS = (Pipeline, ColumnTransformer, FeatureUnion)
+# Containers that learn nothing themselves, and their parts. Each fits a part to all rows once, and uses nothing of the
+# data but what the parts release. RFE chooses columns by released coefficients; RFECV, a subclass, by exact scores.
+_PARTS: dict[type, Callable[[Any], list[Any]]] = {
+    Pipeline: lambda container: [step for _, step in container.steps],
+    FeatureUnion: lambda container: [step for _, step in container.transformer_list],
+    ColumnTransformer: lambda container: [*(step for _, step, _ in container.transformers), container.remainder],
+    TransformedTargetRegressor: lambda container: [
+        FunctionTransformer(container.func, container.inverse_func)
+        if container.transformer is None
+        else container.transformer,
+        container.regressor,
+    ],
+    **dict.fromkeys((VotingRegressor, VotingClassifier), lambda container: [step for _, step in container.estimators]),
+    **dict.fromkeys(
+        (MultiOutputRegressor, MultiOutputClassifier, OneVsRestClassifier, SelectFromModel, RFE,
+         FixedThresholdClassifier), lambda container: [container.estimator],
+    ),
+}  # fmt: skip
+# These read the set of labels from y: no more than an estimator without `classes`, whose labels are public, does.
+_LABEL_READERS = (VotingClassifier, MultiOutputClassifier, OneVsRestClassifier)
 
 
 class NotPrivateStepWarning(UserWarning):
-    """A step of a pipeline reads the data without noise before a private estimator does."""
+    """Something around a private estimator, a step of its pipeline or a wrapper, reads the data without noise."""
 
 
 class row_wise:  # noqa: N801 - used as a decorator
@@ -47,29 +71,31 @@ class row_wise:  # noqa: N801 - used as a decorator
 
 
 def readers_of(step: Any) -> Iterator[str]:
-    """The names of what learns from rows, or mixes them, in a step; those of containers' own steps."""
+    """The names of what learns from rows, or mixes them, in a step; of containers' parts, too."""
     if step is None or isinstance(step, str) or getattr(step, "_is_private", False):
         return
-    if isinstance(step, _CONTAINERS):
-        for part in _parts(step):
-            yield from readers_of(part)
-    elif hasattr(step, "fit") and not _learns_nothing(step):
+    parts = _parts(step)
+    if parts is None:
+        if hasattr(step, "fit") and not _learns_nothing(step):
+            yield type(step).__name__
+        return
+    if isinstance(step, _LABEL_READERS) and any(getattr(part, "classes", None) is not None for part in parts):
         yield type(step).__name__
+    for part in parts:
+        yield from readers_of(part)
 
 
-def _parts(container: Any) -> list[Any]:
-    if isinstance(container, Pipeline):
-        return [step for _, step in container.steps]
-    if isinstance(container, FeatureUnion):
-        return [step for _, step in container.transformer_list]
-    return [*(step for _, step, _ in container.transformers), container.remainder]
+def _parts(container: Any) -> list[Any] | None:
+    """The parts of a container that learns nothing itself, None of anything else."""
+    if isinstance(container, RFECV):
+        return None
+    return next((parts(container) for kind, parts in _PARTS.items() if isinstance(container, kind)), None)
 
 
 def _learns_nothing(step: Any) -> bool:
     """Whether a step of scikit-learn's learns nothing from values, and treats each row by itself.
 
-    Nor does it raise or warn by finite values. By NaN and infinities many do, before the charge: where there may be
-    any, a step of inid's that holds values to bounds belongs before it.
+    NaN and infinities make many raise before the charge: where there may be any, a step that clips belongs before it.
     """
     if isinstance(step, FunctionTransformer):  # a ufunc works entry by entry; of any other function its user knows
         return all(one is None or isinstance(one, (np.ufunc, row_wise)) for one in (step.func, step.inverse_func))
@@ -85,24 +111,33 @@ def _learns_nothing(step: Any) -> bool:
     return not get_tags(step).requires_fit
 
 
-def warn_of_readers() -> None:
-    """Warn if the fit is part of a pipeline whose other steps learn from the data.
+def readers_around(estimator: Any) -> list[str]:
+    """The names of what reads the data without noise around the fit, or the cloning, of a private estimator.
 
-    scikit-learn does not tell a step which pipeline it is in, so the outermost one is looked for among the callers.
+    scikit-learn does not tell an estimator what it is part of, so every estimator among the callers is examined, up to
+    another private one, which has examined those beyond it.
     """
-    frame, outermost = sys._getframe(2), None  # noqa: SLF001 - no other way is offered
+    frame, readers = sys._getframe(1), dict[str, None]()  # noqa: SLF001 - no other way is offered
     while frame.f_back is not None:
         frame = frame.f_back
         caller = frame.f_locals.get("self") if "self" in frame.f_code.co_varnames else None
-        if isinstance(caller, _CONTAINERS):
-            outermost = caller
-    readers = [*dict.fromkeys(readers_of(outermost))]
+        if caller is estimator or not isinstance(caller, BaseEstimator):
+            continue
+        if getattr(caller, "_is_private", False):
+            break
+        readers |= dict.fromkeys(readers_of(caller))
+    return [*readers]
+
+
+def warn_of_readers(readers: list[str], stacklevel: int) -> None:
+    """Warn of what reads the data without noise around a private estimator; levels are counted from the caller."""
     if readers:
-        learn = "learns" if len(readers) == 1 else "learn"
+        verb = "reads" if len(readers) == 1 else "read"
         warnings.warn(
-            f"{', '.join(readers)} in this pipeline {learn} from the data without noise, so no promise covers the "
-            "pipeline: use steps of inid.learn (BoundsScaler, PublicCategories, PrivateStandardScaler), fit it on "
-            "public data beforehand, or declare a function that treats rows one by one by learn.row_wise.",
+            f"{', '.join(readers)} around this private estimator {verb} the data without noise, so no promise covers "
+            "the result: use what inid.learn has (BoundsScaler, PublicCategories, PrivateStandardScaler, "
+            "PrivateSearchCV), fit it on public data beforehand, or declare a function that treats rows one by one by "
+            "learn.row_wise.",
             NotPrivateStepWarning,
-            stacklevel=4,
+            stacklevel=stacklevel + 1,
         )

@@ -18,23 +18,21 @@ from inid.arguments import Floats, integer, shown
 from inid.errors import ArgumentError
 from inid.learn.base import PrivateEstimator, read_relation
 from inid.learn.bounds import Bounds, read_bounds, read_budget
-from inid.learn.encoders import PublicCategories
 from inid.learn.inputs import Labels, Matrix, read_classes, read_labels, read_matrix, read_target
-from inid.learn.lost_in_noise import NoisyFitWarning
 from inid.learn.parameters import estimator
+from inid.learn.preprocessing import PublicCategories
+from inid.learn.significance import NoisyFitWarning
 from inid.promises import Budget
 from inid.sets import Neighbours
 from inid.tables.facts import is_plain
 from inid.tables.questions.synthetic.coded import Levels, release_levels
 
-__all__ = ["OnSyntheticRows"]
-
 _LEAST_ROWS, _MOST_ROWS = 20_000, 200_000  # that are made: more of them cost nothing
 _LEAST_OF_A_CLASS = 10
 _BINS, _MOST_BINS = 16, 1000
 _MOST_SIZE = 1e100  # of edges, as of bounds: a middle is finite
-_BELIEVED = 0.1
-_NOTHING = (
+_LEAST_SHRINKAGE = 0.1
+_NOISY_FIT = (
     "the released tables of the target with other columns can hardly be told from noise, and the model is nearly a "
     "constant: spend more budget, state fewer bins or tighter bounds, use fewer columns or more rows."
 )
@@ -53,10 +51,9 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     bin, and after them those of `categories` as codes 0, 1, ... in the order listed; the same in `predict`. A number
     that is missing counts as the middle of its bounds, a category that is not listed as one more.
 
-    What cannot be told from noise is not believed, judged by released numbers alone. A regressor predicts the released
-    mean of the target, and of what the estimator adds to it the part by which the measured tables of the target with
-    other columns exceed their noise. A classifier predicts the released shares of classes where no such table was worth
-    its noise. A part below 0.1 is warned of (`NoisyFitWarning`): the model is nearly a constant.
+    Predictions are shrunk by released numbers alone. A regressor predicts the released mean of the target, plus the
+    part of the estimator's effect by which the measured tables of the target exceed their noise. A classifier predicts
+    the released shares of classes where no such table was worth its noise. A part below 0.1 gets a `NoisyFitWarning`.
 
     Args:
         estimator: What is fitted to the rows; a clone of it is.
@@ -73,8 +70,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
 
     Attributes:
         estimator_: The fitted estimator.
-        classes_: The labels, of a classifier.
-        believed_: Which part of what the rows show of the target is believed, from 0 to 1.
+        shrinkage_: The factor, from 0 to 1, that the estimator's effect is multiplied by.
         record_: The release, for `tables.verify_result` and `tables.synthetic_rows`. It is kept where fitting the
             estimator fails, too.
         plan_: The plan of its three steps.
@@ -102,17 +98,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     neighbours: Neighbours | None = None
 
     def fit(self, X: Any, y: Any, *, ledger: Ledger | None = None) -> Self:
-        """Release, make rows, and fit the estimator to them.
-
-        Args:
-            X: One row per person: an array or a data frame.
-            y: One label or number per person.
-            ledger: Where the cost is charged, before the data are looked at.
-
-        Raises:
-            ArgumentError: A parameter, or the shape of X or y, is malformed.
-            BudgetError: The ledger refuses.
-        """
+        """Release, make rows, and fit the estimator to them."""
         self._start_fit()
         budget, relation = read_budget(self.budget), read_relation(self.neighbours, ledger)
         if not hasattr(self.estimator, "fit") or not (is_classifier(self.estimator) or is_regressor(self.estimator)):
@@ -146,11 +132,11 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         number = round(float(np.clip(made.maker.measured.summary.total, _LEAST_ROWS, _MOST_ROWS)))
         codes = made.maker.codes(number, progress=False)
         measured, place = made.maker.measured, len(levels)
-        self.believed_ = measured.believed(place)
+        self.shrinkage_ = measured.believed(place)
         if is_classifier(self.estimator):
-            self.believed_ = float(any(place in pair for pair in measured.kept))
-        if self.believed_ < _BELIEVED:
-            warnings.warn(_NOTHING, NoisyFitWarning, stacklevel=2)
+            self.shrinkage_ = float(any(place in pair for pair in measured.kept))
+        if self.shrinkage_ < _LEAST_SHRINKAGE:
+            warnings.warn(_NOISY_FIT, NoisyFitWarning, stacklevel=2)
         if is_classifier(self.estimator):
             codes = _with_every_class(codes, len(values))
         self.estimator_ = clone(self.estimator).fit(self._middles(codes[:, :-1]), values[codes[:, -1]])
@@ -164,24 +150,24 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         return self
 
     def predict(self, X: Any) -> Any:
-        """What the estimator predicts, as far as it is believed."""
+        """What the estimator predicts, shrunk."""
         seen, fitted = self._seen(X), self._fitted()
         if not is_classifier(self.estimator):
             of_rows, released = self._centres
-            return released + self.believed_ * (fitted.predict(seen) - of_rows)
-        return fitted.predict(seen) if self.believed_ else np.full(len(seen), self.classes_[np.argmax(self._shares)])
+            return released + self.shrinkage_ * (fitted.predict(seen) - of_rows)
+        return fitted.predict(seen) if self.shrinkage_ else np.full(len(seen), self.classes_[np.argmax(self._shares)])
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class."""
         seen, fitted = self._seen(X), self._fitted()
-        return np.asarray(fitted.predict_proba(seen)) if self.believed_ else np.tile(self._shares, (len(seen), 1))
+        return np.asarray(fitted.predict_proba(seen)) if self.shrinkage_ else np.tile(self._shares, (len(seen), 1))
 
     @available_if(_has("predict_log_proba"))  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithm of the probability of each class."""
         fitted = self._fitted()
-        return np.asarray(fitted.predict_log_proba(self._seen(X)) if self.believed_ else np.log(self.predict_proba(X)))
+        return np.asarray(fitted.predict_log_proba(self._seen(X)) if self.shrinkage_ else np.log(self.predict_proba(X)))
 
     @available_if(_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Floats:
@@ -220,7 +206,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             data = read_matrix(self, X, reset=reset, empty=empty)
             if reset:
                 names = getattr(self, "feature_names_in_", None)
-                self._held = read_bounds("bounds", self.bounds, data.shape[1], names)
+                self._clip_bounds = read_bounds("bounds", self.bounds, data.shape[1], names)
                 self._numbers: list[Any] = [*names] if names is not None else [*range(data.shape[1])]
                 self._edges = self._read_bins()
             return data.floats, data
@@ -231,7 +217,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         if reset:
             layout, self._numbers = encoder.get_bounds_out(), [*(self.bounds or {})]  # type: ignore[misc]
             count = len(self._numbers)
-            self._held = np.array(layout.lower[:count]), np.array(layout.upper[:count])
+            self._clip_bounds = np.array(layout.lower[:count]), np.array(layout.upper[:count])
             self._edges = self._read_bins()
         rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
         return lambda: encoder.transform(X), Matrix((rows, self.n_features_in_), lambda: np.empty((rows, 0)))
@@ -244,7 +230,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             if unknown:
                 raise ArgumentError(f"bins names {shown(unknown[0])}, which is no column of numbers: leave it out.")
         each = [stated.get(name, _BINS) if isinstance(stated, Mapping) else stated for name in self._numbers]
-        ends = zip(self._numbers, each, *self._held, strict=True)
+        ends = zip(self._numbers, each, *self._clip_bounds, strict=True)
         return [_edges(f"bins of {shown(name)}", one, (low, high)) for name, one, low, high in ends]
 
     def _levels(self) -> dict[str, Sequence[str] | Sequence[float]]:
@@ -320,11 +306,7 @@ def _words(listed: Sequence[Any]) -> list[str]:
 
 
 def _edges(name: str, stated: Any, bounds: tuple[float, float]) -> Floats:
-    """So many bins of one width between bounds, or their edges.
-
-    Raises:
-        ArgumentError: There are fewer than two, or more than floats tell apart, or edges do not increase.
-    """
+    """So many bins of one width between bounds, or their edges."""
     if not hasattr(stated, "__len__"):
         cure = f"pass how many there are, 2 to {_MOST_BINS}, or their edges"
         count = integer(name, stated, least=2, cure=cure)
@@ -351,10 +333,7 @@ def _edges(name: str, stated: Any, bounds: tuple[float, float]) -> Floats:
 
 
 def _with_every_class(codes: NDArray[np.int32], classes: int) -> NDArray[np.int32]:
-    """Rows in which every class occurs ten times: estimators that hold out rows of each class need several.
-
-    Where a class was too rare to be drawn so often, rows of others are repeated with its label.
-    """
+    """Rows in which every class occurs ten times; for one that was too rare, others are repeated with its label."""
     absent = np.maximum(_LEAST_OF_A_CLASS - np.bincount(codes[:, -1], minlength=classes), 0)
     more = codes[np.arange(absent.sum()) % len(codes)]
     more[:, -1] = np.repeat(np.arange(classes), absent)

@@ -1,31 +1,22 @@
-"""Parameters of the estimators: read by name, documented once, and a cure for names that other libraries have.
-
-`estimator` is the decorator of every estimator. It makes a dataclass of it, completes its docstring by what its bases
-say of the parameters and attributes that they share, and reads keywords: an old name warns and is taken, a name that
-scikit-learn or diffprivlib has and this library has not is refused with what to do instead.
-"""
+"""Parameters of the estimators: a decorator makes dataclasses, completes docstrings and refuses unknown names."""
 
 import difflib
 import functools
 import inspect
 import re
-import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast, dataclass_transform
 
 from inid.arguments import shown
 from inid.errors import ArgumentError
 
-__all__ = ["estimator", "read_keywords"]
-
-_RENAMED = {"bounds_X": "bounds"}
 _PROMISE = "pass budget=inid.ApproxDP(epsilon=1.0, delta=1e-6), a promise"
 _NO_BUDGET = "leave it out: a search spends the budget of its estimator, and what learns nothing spends none"
 _NOISE = "leave it out: noise must not repeat (inid.testing.unsafe_seed is for tests)"
 _EXACT = "leave it out: the model is solved exactly from what was released, or in a number of passes fixed beforehand"
 _SERIAL = "leave it out: a fit is one pass of exact sums"
 _SEARCH = "leave it out: candidates are compared by released moments, or on held-out rows (holdout=)"
-
 # What scikit-learn and diffprivlib call by a name that does not exist here, and the cure.
 _ELSEWHERE = {
     "epsilon": _PROMISE,
@@ -37,6 +28,7 @@ _ELSEWHERE = {
     "the root of the sum of squares of the columns' largest sizes",
     "centered": "pass center=False for moments about 0",
     "range_X": "pass bounds=(lower, upper)",
+    "bounds_X": "pass bounds=(lower, upper)",
     "max_iter": "leave it out, or pass passes= to a descent (rounds= to k-means): every pass is paid for, so their "
     "number is fixed beforehand",
     "n_iter": "pass passes= to a descent, rounds= to k-means",
@@ -85,31 +77,14 @@ _ELSEWHERE = {
     "max_categories": "leave it out: it would be read from the data",
     "memory": "leave it out, or build the pipeline with sklearn.pipeline.Pipeline",
 }
-
 _Kind = TypeVar("_Kind", bound=type)
+_SECTION = re.compile(r"^(Args|Attributes):\n((?:    .*\n|\n)+)", re.MULTILINE)
+_ENTRY = re.compile(r"^    (\w+): .*\n(?:        .*\n)*", re.MULTILINE)
 
 
 @dataclass_transform(eq_default=False)
 def estimator(kind: _Kind) -> _Kind:
-    """Make an estimator of a class with annotated parameters.
-
-    >>> @estimator
-    ... class Example:
-    ...     '''An example.
-    ...
-    ...     Args:
-    ...         C: A number.
-    ...     '''
-    ...
-    ...     C: float = 1.0
-    >>> Example(C=2.0).C, str(inspect.signature(Example))
-    (2.0, '(C=1.0)')
-    >>> try:
-    ...     Example(max_iter=100)
-    ... except ArgumentError as error:
-    ...     print(str(error)[:66])
-    Example has no parameter max_iter: leave it out, or pass passes= t
-    """
+    """Make an estimator of a class with annotated parameters."""
     made: Any = dataclass(eq=False, repr=False)(kind)
     plain = made.__init__
 
@@ -122,14 +97,28 @@ def estimator(kind: _Kind) -> _Kind:
     bare = [one.replace(annotation=inspect.Parameter.empty) for one in found.parameters.values()]
     read.__signature__ = found.replace(parameters=bare, return_annotation=inspect.Signature.empty)  # type: ignore[attr-defined]
     made.__init__ = read
+    made._stated_doc = kind.__doc__  # noqa: SLF001 - also of parameters that only subclasses have
     made.__doc__ = _completed(made)
     if "fit" in vars(made):
         made.fit = _with_cures(made.fit)
     return cast("_Kind", made)
 
 
+# What every `fit` says of its arguments, unless its own docstring says something else.
+_FIT_ARGS = {
+    "X": "    X: One row per person: an array or a data frame.\n",
+    "y": "    y: One target or label per person.\n",
+    "sample_weight": "    sample_weight: One weight per person; it is clipped to 0 and `max_weight`.\n",
+    "ledger": "    ledger: Where the cost is charged, before the data are read.\n",
+}
+_FIT_RAISES = """Raises:
+    ArgumentError: A parameter, or the shape of X or y, is malformed.
+    BudgetError: The ledger refuses.
+"""
+
+
 def _with_cures(fit: Any) -> Any:
-    """A `fit` that answers an argument which it does not have by one sentence with the cure."""
+    """A `fit` that rejects unknown arguments and suggests the fix."""
     signature = inspect.signature(fit)
     known = [*signature.parameters]
 
@@ -144,6 +133,12 @@ def _with_cures(fit: Any) -> Any:
             raise ArgumentError(f"{type(self).__name__}.fit: {error}; it takes {', '.join(known[1:])}.") from None
         return fit(self, *args, **keywords)
 
+    if "ledger" in known:
+        text = inspect.cleandoc(fit.__doc__ or "") + "\n"
+        own = _entries(text, "Args")
+        if "y" in known and signature.parameters["y"].default is None:
+            own["y"] = "    y: Ignored.\n"
+        read.__doc__ = f"{_with_section(text, 'Args', _FIT_ARGS | own, known)}\n{_FIT_RAISES}"
     return read
 
 
@@ -158,23 +153,12 @@ def _no_such_argument(kind: str, name: str, known: list[str]) -> str:
 
 
 def read_keywords(kind: type, keywords: dict[str, Any]) -> dict[str, Any]:
-    """Keywords of an estimator with old names replaced.
-
-    Raises:
-        ArgumentError: The estimator has no such parameter; the message says what to do instead.
-    """
+    """Keywords of an estimator, each of a known name."""
     known = [*inspect.signature(kind).parameters]
-    found: dict[str, Any] = {}
-    for name, value in keywords.items():
-        now = _RENAMED.get(name, name)
-        if now not in known:
+    for name in keywords:
+        if name not in known:
             raise ArgumentError(_no_such_parameter(kind.__name__, name, known))
-        if now in found:
-            raise ArgumentError(f"{kind.__name__} got {now} twice, also as {name}: pass {now}= alone.")
-        if now != name:
-            warnings.warn(f"{name} is now {now}, in every estimator: pass {now}=.", DeprecationWarning, stacklevel=3)
-        found[now] = value
-    return found
+    return keywords
 
 
 def _no_such_parameter(kind: str, name: str, known: list[str]) -> str:
@@ -189,13 +173,8 @@ def _no_such_parameter(kind: str, name: str, known: list[str]) -> str:
     )
 
 
-_SECTION = re.compile(r"^(Args|Attributes):\n((?:    .*\n|\n)+)", re.MULTILINE)
-_ENTRY = re.compile(r"^    (\w+): .*\n(?:        .*\n)*", re.MULTILINE)
-
-
-def _entries(kind: type, section: str) -> dict[str, str]:
-    """What a class's own docstring says of its parameters, or of its attributes, by name."""
-    text = inspect.cleandoc(vars(kind).get("__doc__") or "") + "\n"
+def _entries(text: str, section: str) -> dict[str, str]:
+    """What a docstring says of parameters, or of attributes, by name."""
     bodies = {match[1]: match[2] for match in _SECTION.finditer(text)}
     return {match[1]: match[0] for match in _ENTRY.finditer(bodies.get(section, ""))}
 
@@ -204,15 +183,22 @@ def _completed(kind: type) -> str:
     """The docstring with an entry for each parameter, and for each attribute, that a base documents."""
     text = inspect.cleandoc(kind.__doc__ or "") + "\n"
     for section in ("Args", "Attributes"):
-        said: dict[str, str] = {}
+        entries: dict[str, str] = {}
         for base in reversed(kind.__mro__):
-            said |= _entries(base, section)
-        order = inspect.signature(kind).parameters if section == "Args" else said
-        body = "".join(said[name] for name in order if name in said)
-        if not body:
-            continue
-        begun = re.search(rf"^{section}:\n((?:    .*\n|\n)+)", text, re.MULTILINE)
-        where = begun or re.search(r"^>>> ", text, re.MULTILINE)
-        start, end = (where.start(), begun.end() if begun else where.start()) if where else (len(text), len(text))
-        text = f"{text[:start]}{section}:\n{body}\n{text[end:]}"
+            entries |= _entries(inspect.cleandoc(vars(base).get("_stated_doc") or "") + "\n", section)
+        text = _with_section(
+            text, section, entries, inspect.signature(kind).parameters if section == "Args" else entries
+        )
     return text.rstrip() + "\n"
+
+
+def _with_section(text: str, section: str, entries: dict[str, str], order: Iterable[str]) -> str:
+    """A docstring with a section of these entries, in place of its own or before its examples."""
+    body = "".join(entries[name] for name in order if name in entries)
+    if not body:
+        return text
+    begun = re.search(rf"^{section}:\n((?:    .*\n|\n)+)", text, re.MULTILINE)
+    where = begun or re.search(r"^>>> ", text, re.MULTILINE)
+    start, end = (where.start(), begun.end() if begun else where.start()) if where else (len(text), len(text))
+    blank = "\n" * (start == len(text) and not text.endswith("\n\n"))
+    return f"{text[:start]}{blank}{section}:\n{body}\n{text[end:]}"

@@ -1,8 +1,7 @@
 """PrivatePCA: principal components of rows of bounded norm, from their noisy second moments.
 
-Departure from the paper: by default rows are clipped in norm and E8's ellipsoid states how far one row moves the
-moments. The paper's element-wise clipping of every x x^T to 1/sqrt(K) and 1/sqrt(2K) is `clipping="elementwise"`: it
-destroys more than its smaller noise gains (docs/learn/measured.md has the measurements).
+Departure from the paper: by default rows are clipped in norm, with E8's ellipsoid; the paper's element-wise clipping of
+x x^T is `clipping="elementwise"` and loses more than its smaller noise gains.
 """
 
 import math
@@ -19,22 +18,18 @@ from inid.accounting import Ledger
 from inid.arguments import Floats, choice, integer, real, shown
 from inid.errors import ArgumentError
 from inid.fixed_point import product_bits
-from inid.learn.base import NoisyEstimator, read_relation
+from inid.learn.base import NoisyEstimator
 from inid.learn.bounds import read_budget
 from inid.learn.inputs import read_matrix
-from inid.learn.lost_in_noise import doubt_of_components, warn_of_noise
-from inid.learn.noise_range import cover_answers
+from inid.learn.moments.second_moments import symmetric
 from inid.learn.parameters import estimator
-from inid.learn.public_units import MOST_ROWS, exact_floats
-from inid.learn.row_sums import row_products, row_sums
-from inid.learn.second_moments import symmetric
-from inid.learn.table_rows import TableRows, check_table
+from inid.learn.public_units import MOST_ROWS, cover_answers, exact_floats, row_products, row_sums
+from inid.learn.significance import components_diagnosis, warn_of_noise
+from inid.learn.table_sums import TableRows, check_table
 from inid.planning import plan
 from inid.releasing import release
 from inid.sets import Neighbours, Sensitivity
 from inid.tables import Table
-
-__all__ = ["PrivatePCA", "subspace_recovery_error"]
 
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations that make a radius
 _DOWN = 1 - 2.0**-30  # more than the rounding of a norm over 2^22 columns
@@ -54,8 +49,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         clipping: "rows" (E8), or "elementwise": the paper's clipping of the entries of x x^T, after that of the rows.
         center: Release the mean too and use the covariance, as PCA does; False uses the second moments about 0, as
             TruncatedSVD does. Not with clipping="elementwise".
-        neighbours: "zero_out" (one person's row becomes nothing, and the number of rows is public), "add_remove" (the
-            number is secret, and released too) or "replace"; None takes the ledger's relation, else "zero_out".
         allocation: "optimal", "spr" or "iid" (Analyze Gauss of Dwork et al. 2014).
 
     Attributes:
@@ -67,7 +60,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         row_norm_: The norm that rows were clipped to.
         mean_: What is subtracted before projecting: the noisy mean, or 0.
         release_: The noisy sums, as published.
-        n_rows_: The number of rows: public, or as released.
 
     >>> import inid
     >>> X = np.random.default_rng(0).normal(size=(5000, 4)) * [0.5, 0.1, 0.1, 0.1]
@@ -87,13 +79,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
 
         Args:
             X: One row per person: an array, a data frame, or an `inid.tables.Table`, whose engine then does the sums of
-                the columns that the table states bounds for, held to those.
-            y: Ignored.
-            ledger: Where the cost is charged.
-
-        Raises:
-            ArgumentError: A parameter or the shape of X is malformed.
-            BudgetError: The ledger refuses.
+                the columns that the table states bounds for, clipped to those.
         """
         self._start_fit()
         budget = read_budget(self.budget)
@@ -103,11 +89,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
             check_table(X, None, [*X.bounds])
             stored = TableRows.of(X, [*X.bounds], self.neighbours, ledger)
             relation = stored.relation
-            self.n_features_in_, self.feature_names_in_ = len(stored.names), np.asarray(stored.names, dtype=object)
+            self._remember_names(stored.names)
             width, most = len(stored.names), MOST_ROWS if stored.rows is None else stored.rows
         else:
-            relation = read_relation(self.neighbours, ledger)
-            data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
+            relation, data = self._read_rows(X, ledger)
             width, most = data.shape[1], MOST_ROWS if relation == "add_remove" else data.shape[0]
         secret, center = relation == "add_remove", bool(self.center)
         if not by_rows and (center or isinstance(X, Table)):
@@ -153,7 +138,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         self.mean_ = means[products : products + width] if self.center else np.zeros(width)
         values, vectors = np.linalg.eigh(matrix - np.outer(self.mean_, self.mean_))
         spread = self.plan_.scales[:products] / rows * (1.0 if self.plan_.mechanism == "gaussian" else math.sqrt(2))
-        self._doubt = doubt_of_components(values[::-1], kept, float(np.median(spread)))
+        self._noise_diagnosis = components_diagnosis(values[::-1], kept, float(np.median(spread)))
         values, total = np.maximum(values[::-1][:kept], 0.0), float(np.maximum(values, 0.0).sum())
         self.components_ = np.ascontiguousarray(vectors[:, ::-1][:, :kept].T)
         self.explained_variance_ = values * (rows / max(rows - 1, 1.0) if self.center else 1.0)
@@ -210,8 +195,6 @@ class _Limits:
 
     def weights(self, center: bool, count: bool) -> Floats:
         """What errors cost in Frobenius norm: an entry off the diagonal stands twice, a mean is multiplied by a mean.
-
-        The number of rows changes the size of the moments, which is at most R^2, and no direction.
 
         On an ellipsoid the optimal Gaussian noise is the same for any weights (E4).
         """

@@ -9,24 +9,15 @@ from inid.arguments import real
 from inid.errors import ArgumentError
 from inid.learn.base import NoisyEstimator
 from inid.learn.bounds import read_budget
-from inid.learn.budget_parts import countable, split_budget
+from inid.learn.budget_splitting import divisible, split_budget
 from inid.promises import Budget
-
-__all__ = ["PrivatePipeline", "make_private_pipeline"]
 
 
 class PrivatePipeline(Pipeline):  # type: ignore[misc]
     """A scikit-learn pipeline whose `fit` gives one ledger to every step that pays; see `make_private_pipeline`."""
 
     def fit(self, X: Any, y: Any = None, *, ledger: Ledger | None = None, **params: Any) -> Self:
-        """Fit the steps, one after the other.
-
-        Args:
-            X: One row per person.
-            y: The targets or labels.
-            ledger: Where each step's part is charged, before it looks at the data.
-            params: What steps take beside, by "step__parameter".
-        """
+        """Fit the steps, one after the other."""
         paid = {} if ledger is None else {
             f"{name}__ledger": ledger for name, step in self.steps if isinstance(step, NoisyEstimator)
         }  # fmt: skip
@@ -70,7 +61,7 @@ def make_private_pipeline(*steps: Any, budget: Budget, share: float = 0.1) -> Pr
     part = real("share", share, above=0, cure="pass the part of each step that prepares, such as 0.1")
     if not part * (len(paying) - 1) < 1:
         raise ArgumentError(f"share must leave something for the last step, got {part:g}: pass 0.1, say.")
-    rest: Budget = countable(whole) if len(paying) > 1 else whole
+    rest: Budget = divisible(whole) if len(paying) > 1 else whole
     for at, step in enumerate(paying[:-1]):
         first, rest = split_budget(rest, part / (1 - at * part))
         step.set_params(budget=first)

@@ -1,21 +1,18 @@
-"""PrivateSearchCV: the best of several parameters, and every look at the data is paid for.
+"""PrivateSearchCV: the best of several parameters, where every use of the data is paid for.
 
-Models that are solved from moments (`PrivateLinearRegression`, `PrivateRidge`, `PrivateLasso`, `PrivateElasticNet`)
-release them once. All candidates are solved from that release and judged by it (`noise_splitting`): what the search
-costs is what one fit costs.
-
-Other estimators are fitted once for each candidate on some of the rows, each for an equal part of the budget, and the
-candidate that does best on the other rows is chosen by report noisy max (`inid.selecting`), for a part of the budget.
-The winner is the model as it was fitted. Parts are of mu^2 (of epsilon, of rho), so they add up to the whole (E7).
+Models that are solved from moments release them once; all candidates are solved from that release and judged by it
+(`bootstrap`), so a search costs what one fit costs. Other estimators are fitted once per candidate on some of the rows,
+each for an equal part of the budget, and report noisy max (`inid.selecting`) chooses by the other rows. Parts are of
+mu^2 (of epsilon, of rho), so they add up to the whole (E7).
 
 **How far one person moves the scores.** A score is the number of held-out rows classified rightly or, for a regressor,
-the sum over them of 1 - (error / width of bounds_y)^2, errors being those of targets and predictions held to the
-bounds. One row adds between 0 and 1 to every score. A row that becomes nothing, is added or removed moves all scores in
-one direction by at most 1, a range of 1; a replaced row moves each by at most 1 either way, a range of 2.
+the sum over them of 1 - (error / width of bounds_y)^2. One row adds between 0 and 1 to every score. A row that becomes
+nothing, is added or removed moves all scores in one direction by at most 1, a range of 1; a replaced row moves each by
+at most 1 either way, a range of 2.
 
-**Which rows are held out** is drawn without looking at any: where the number of rows is public, a random set of a
-public size; where it is secret, by one coin for each row. With a row more or less the other rows' coins have the same
-law, so neighbours stay neighbours in both parts.
+**Which rows are held out** is drawn without reading any: a random set of a public size, or one coin per row where the
+number of rows is private. The other rows' coins have the same law with a row more or less, so neighbours stay
+neighbours in both parts.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,21 +33,19 @@ from inid.arguments import Floats, real
 from inid.errors import ArgumentError, BudgetError
 from inid.learn.base import NoisyEstimator, PrivateEstimator, read_relation
 from inid.learn.bounds import read_bounds, read_budget
-from inid.learn.budget_parts import countable, equal_parts, split_budget
-from inid.learn.inputs import Matrix, read_labels, read_matrix, read_target
+from inid.learn.budget_splitting import divisible, equal_parts, split_budget
+from inid.learn.inputs import Matrix, read_classes, read_labels, read_matrix, read_target
 from inid.learn.linear import LinearModel
-from inid.learn.lost_in_noise import warn_of_noise
-from inid.learn.noise_splitting import expected_errors
-from inid.learn.normal_equations import Equations
+from inid.learn.moments.bootstrap import expected_errors
+from inid.learn.moments.normal_equations import Equations
 from inid.learn.parameters import estimator
-from inid.learn.row_sums import row_sums
+from inid.learn.public_units import row_sums
+from inid.learn.significance import warn_of_noise
 from inid.noise import current_source
 from inid.planning import plan
-from inid.selecting import plan_selection, select
+from inid.releasing import plan_selection, select
 from inid.sets import Neighbours, Sensitivity
 from inid.tables import Table
-
-__all__ = ["PrivateSearchCV"]
 
 _UNIT = 2**20  # steps of a score: whole numbers of them add up exactly
 _FREE = {"alpha", "l1_ratio", "columns"}  # what another release of moments is not needed for
@@ -68,7 +63,9 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     `l1_ratio`, and `columns`, which is a list of columns, or how many of them forward selection takes.
 
     Args:
-        estimator: A private regressor or classifier; its `budget` is the promise of the whole search.
+        estimator: A private regressor or classifier; its `budget` is the promise of the whole search. If a classifier
+            leaves out `classes`, the set of labels that occur in y is treated as public; it is read once, from all
+            of y.
         param_grid: Lists of values by the names of parameters, as for GridSearchCV, or several such mappings.
         choice: For estimators that are not solved from moments: the part of the budget that the choice takes.
         holdout: Likewise, the part of the rows that candidates are compared on.
@@ -110,10 +107,6 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             X: One row per person; or an `inid.tables.Table`, for models that are solved from moments.
             y: One target or label per person; of a table, the name of its column.
             ledger: Where the cost is charged: once with moments, else for each candidate and for the choice.
-
-        Raises:
-            ArgumentError: A parameter, or the shape of X or y, is malformed.
-            BudgetError: The ledger refuses.
         """
         self._start_fit()
         if not isinstance(self.estimator, NoisyEstimator) or not (
@@ -139,7 +132,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             if any("columns" in one for one in candidates):
                 raise ArgumentError("columns can be searched for models that are solved from moments only.")
             fraction = _part("choice", self.choice)
-            first, rest = split_budget(countable(budget), fraction)
+            first, rest = split_budget(divisible(budget), fraction)
             self._fit_all([first, *equal_parts(rest, len(candidates))], candidates, X, y, ledger)
         self.best_params_ = candidates[self.best_index_]
         for name in ("n_features_in_", "feature_names_in_", "classes_", "private_"):
@@ -192,11 +185,16 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             _copy(self.estimator).set_params(**one, budget=budget, neighbours=relation)
             for one, budget in zip(candidates, budgets[1:], strict=True)
         ]
+        unstated = [model for model in models if is_classifier(model) and model.classes is None]
+        if unstated:  # all labels are public then; those that occur in a random part of y are not
+            classes = read_classes(None, read_labels(self, data, y))
+            for model in unstated:
+                model.set_params(classes=classes)
         nobody = _safe_indexing(X, np.arange(0)) if hasattr(X, "shape") else np.zeros((0, data.shape[1]))
         for model in models:  # a malformed one must not cost the budget of those before it
             _rehearse(model, nobody)
         chooser = plan_selection(2.0 if relation == "replace" else 1.0, budgets[0], neighbours=relation)
-        _check_room(ledger, countable(read_budget(self.estimator.budget)), relation)
+        _check_room(ledger, divisible(read_budget(self.estimator.budget)), relation)
         learn, judge = (
             [_safe_indexing(part, rows) for part in (X, y)] for rows in (np.flatnonzero(~held), np.flatnonzero(held))
         )
@@ -248,8 +246,6 @@ def _copy(estimator: Any) -> Any:
 def _rehearse(model: Any, nobody: Any) -> None:
     """Fit a copy to no rows at all, which reads its parameters, plans, and looks at nobody."""
     copy = _copy(model).set_params(neighbours="add_remove")
-    if is_classifier(copy) and copy.classes is None:
-        copy.set_params(classes=(0, 1))
     copy.fit(nobody, np.zeros(0))
 
 

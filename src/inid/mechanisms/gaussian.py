@@ -16,14 +16,14 @@ from scipy.special import erfcx, ndtri
 from inid.errors import RangeError
 from inid.numbers.decimals import decimal_fraction
 from inid.numbers.enclosures import FAR, density, mills_ratio
-from inid.numbers.safe_search import bisect, last_float
-
-__all__ = ["epsilon_of", "meets", "mu_of", "profile", "profile_bounds"]
+from inid.numbers.rounding import bisect, last_float
 
 _ROOT_HALF_PI = math.sqrt(math.pi / 2)
 _LOG_ROOT_TWO_PI = math.log(2 * math.pi) / 2
 _SMALL = 1e-5
 _PRECISIONS = (224, 448, 896, 1792, 3584, 7168)
+_FINER_BITS = 32  # of mu beyond those of a float
+_SQUARE_BITS = 118
 
 
 def profile(epsilon: float, mu: float) -> float:
@@ -52,12 +52,7 @@ def _mills(x: float) -> float:
 
 
 def profile_bounds(epsilon: Fraction, mu: Fraction, bits: int = 256) -> tuple[Fraction, Fraction]:
-    """Rational bounds low <= phi_eps(mu) <= high, computed with `bits` bits: no floating point is involved.
-
-    >>> low, high = profile_bounds(Fraction(1), Fraction(1, 2))
-    >>> low <= high and float(high) == float(low)
-    True
-    """
+    """Rational bounds low <= phi_eps(mu) <= high, computed with `bits` bits: no floating point is involved."""
     a, b = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     if a > FAR:
         return Fraction(0), Fraction(1, 1 << 1460)
@@ -83,9 +78,6 @@ def meets(epsilon: Fraction, delta: Fraction, mu: Fraction) -> bool:
     """Whether phi_eps(mu) <= delta, proved: True only when an upper bound on phi is at most delta.
 
     The precision grows until the bounds decide; a tie that 7168 bits do not break counts as False.
-
-    >>> meets(Fraction(1), Fraction(1, 100), Fraction(1, 2)), meets(Fraction(1), Fraction(1, 1000), Fraction(1, 2))
-    (True, False)
     """
     if mu == 0:
         return True
@@ -104,9 +96,6 @@ def mu_of(epsilon: float, delta: float) -> float:
 
     Algorithm 1 of the paper (its bracket, bisection, the lower end), after which the last digits are settled by
     `meets` against the decimals that epsilon and delta print as. Assumes epsilon >= 0 and 0 < delta < 1.
-
-    >>> mu_of(1.0, 1e-6)
-    0.2367043806634357
     """
     promise = decimal_fraction(epsilon), decimal_fraction(delta)
     found = bisect(lambda mu: _log_profile(epsilon, mu) <= math.log(delta), *_bracket(epsilon, delta))
@@ -115,12 +104,36 @@ def mu_of(epsilon: float, delta: float) -> float:
 
 
 @lru_cache(maxsize=4096)
-def epsilon_of(mu: float | Fraction, delta: float) -> float:
-    """The least float epsilon (as the decimal it prints as) for which a mu-Gaussian mechanism is (epsilon, delta)-DP.
+def mu_squared_of(epsilon: float, delta: float) -> Fraction:
+    """The largest mu^2, to far more digits than a float has, for which Gaussian noise is (epsilon, delta)-DP.
 
-    >>> epsilon_of(1.0, 1e-6)
-    4.886554117462212
+    Plans, charges and ledgers all compare with this one number, so what one of them accepts the others accept. The
+    square root of what given scales spend may lie above mu_0 by less than a float's last digit, and still be private.
+    Between mu_0 and the next float phi is all but straight, so its root is interpolated there, rounded down and proved.
+    The result has at most 120 bits: sums that are rounded up to 128 bits do not cross it.
+
+    >>> 0 <= mu_squared_of(1.0, 1e-6) / Fraction(mu_of(1.0, 1e-6)) ** 2 - 1 < Fraction(1, 2**51)
+    True
     """
+    low = Fraction(mu_of(epsilon, delta))
+    high = Fraction(math.nextafter(mu_of(epsilon, delta), math.inf))
+    exact, limit = decimal_fraction(epsilon), decimal_fraction(delta)
+    if not low > 0:
+        return Fraction(0)
+    bits = 256 + max(0, -math.frexp(delta)[1])
+    below, above = profile_bounds(exact, low, bits)[1], profile_bounds(exact, high, bits)[0]
+    root = low
+    if below < limit < above:
+        steps = math.floor((limit - below) / (above - below) * 2**_FINER_BITS) - 1
+        nearer = low + (high - low) * Fraction(max(steps, 0), 2**_FINER_BITS)
+        root = nearer if meets(exact, limit, nearer) else low
+    shift = _SQUARE_BITS - (root.numerator.bit_length() - root.denominator.bit_length()) * 2
+    return Fraction(math.floor(root**2 * Fraction(2) ** shift)) / Fraction(2) ** shift
+
+
+@lru_cache(maxsize=4096)
+def epsilon_of(mu: float | Fraction, delta: float) -> float:
+    """The least float epsilon, by its decimal, for which a mu-Gaussian mechanism is (epsilon, delta)-DP."""
     parameter, promise, mu = Fraction(mu), decimal_fraction(delta), float(mu)
 
     def enough(epsilon: float) -> bool:

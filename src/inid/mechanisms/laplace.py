@@ -13,21 +13,8 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from inid.numbers.decimals import decimal_fraction
 from inid.numbers.enclosures import enclose, exp, tail_bounds
-from inid.numbers.safe_search import last_float
+from inid.numbers.rounding import last_float
 from inid.numbers.sums import float_down
-
-__all__ = [
-    "epsilon_in_approx",
-    "epsilon_in_gaussian",
-    "laplace_mu_squared",
-    "laplace_within_approx",
-    "laplace_within_gaussian",
-    "least_epsilon",
-    "norm_in_gaussian",
-    "pure_as_approx",
-    "pure_as_gaussian",
-    "pure_within_gaussian",
-]
 
 _BITS = 320
 _ROOT_TWO_OVER_PI = Fraction(7978845608, 10**10)  # from below: its square is less than 2/pi by 1e-10
@@ -114,10 +101,6 @@ def laplace_mu_squared(epsilon: Fraction) -> Fraction:
     Tiny and huge epsilon have rational bounds that need no search. Below 1/1024: 2 Q(mu/2) <= 1 - mu density(mu/2) and
     e^(-e/2) >= 1 - e/2, so mu density(mu/2) >= e/2 suffices; density(mu/2) > 0.39893 for mu < 1/512, so mu = 1.2534 e
     does. Above 100: Q(x) <= e^(-x^2/2) / 2, so mu^2 = 4 e does.
-
-    >>> from math import sqrt
-    >>> round(sqrt(laplace_mu_squared(Fraction(1))), 4)
-    1.0301
     """
     if epsilon <= _NEAR:
         return (Fraction(6267, 5000) * epsilon) ** 2
@@ -145,9 +128,6 @@ def norm_in_gaussian(mu: Fraction) -> float:
     Why: mu-GDP of one ratio is 2 Q(mu/2) <= exp(-e/2) (see `laplace_within_gaussian`). With mu = c e, c = sqrt(pi/2),
     both sides are 1 at e = 0, and the logarithm of the left falls at the rate (c/2) h(c e/2), where the hazard rate
     h = density / Q of the normal law increases from h(0) = sqrt(2/pi): so at a rate of at least 1/2.
-
-    >>> round(norm_in_gaussian(Fraction(1)), 6)
-    0.797885
     """
     return float_down(mu * _ROOT_TWO_OVER_PI)
 

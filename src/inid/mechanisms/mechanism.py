@@ -31,14 +31,7 @@ Exponent = Literal[1, 2]
 
 @dataclass(frozen=True)
 class Mechanism:
-    """A kind of noise.
-
-    Attributes:
-        name: "gaussian" or "laplace", as in a plan.
-        exponent: q, see above.
-        scale: What its scale is called, "sigma" (the standard deviation) or "beta".
-        variance: The variance at scale 1.
-    """
+    """A kind of noise."""
 
     name: MechanismName
     exponent: Exponent
@@ -47,23 +40,12 @@ class Mechanism:
 
     @property
     def deviation(self) -> float:
-        """The standard deviation at scale 1.
-
-        >>> GAUSSIAN.deviation, round(LAPLACE.deviation, 4)
-        (1.0, 1.4142)
-        """
+        """The standard deviation at scale 1."""
         return math.sqrt(self.variance)
 
     @staticmethod
     def named(name: object) -> "Mechanism":
-        """The mechanism of a name.
-
-        Raises:
-            ArgumentError: There is none of that name.
-
-        >>> Mechanism.named("laplace").exponent
-        1
-        """
+        """The mechanism of a name."""
         return GAUSSIAN if choice("mechanism", name, get_args(MechanismName)) == "gaussian" else LAPLACE
 
     def log2_moment(self, order: float) -> float:
@@ -87,11 +69,7 @@ class Mechanism:
         return self.log2_moment(order) + log2_sum(order * (scales + weights), counts)
 
     def quantile(self, failure: float) -> float:
-        """What noise of scale 1 exceeds in absolute value with this probability: ln(1/f), or Q^-1(f/2), rounded up.
-
-        >>> round(LAPLACE.quantile(0.05), 4), round(GAUSSIAN.quantile(0.05), 4)
-        (2.9957, 1.96)
-        """
+        """What noise of scale 1 exceeds in absolute value with this probability: ln(1/f), or Q^-1(f/2), rounded up."""
         if self.exponent == 1:
             return -math.log(failure) * (1 + 2.0**-50)
         return -float(ndtri(failure / 2)) * (1 + 2.0**-49)

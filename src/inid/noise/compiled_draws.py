@@ -16,18 +16,12 @@ from inid.errors import MissingExtraError
 from inid.noise.law_tables import Law
 from inid.noise.vector_draws import EXPONENT, FARTHEST_STEP, Scratch, margin
 
-__all__ = ["available", "first_draws"]
-
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
 
 
 def available() -> bool:
-    """Whether the compiled loop can be used: numba is there and INID_COMPILED is not 0.
-
-    >>> isinstance(available(), bool)
-    True
-    """
+    """Whether the compiled loop can be used: numba is there and INID_COMPILED is not 0."""
     if os.environ.get("INID_COMPILED", "1") == "0":
         return False
     try:
@@ -69,7 +63,7 @@ def _kernel() -> Callable[..., Any]:
         import numba
     except ImportError:
         raise MissingExtraError(
-            "the compiled loop needs numba: pip install 'inid[fast]', or pass compiled=False."
+            "the compiled loop needs numba: run pip install '.[fast]' in inid's checkout, or pass compiled=False."
         ) from None
 
     u8, f8, i8 = numba.uint64, numba.float64, numba.int64

@@ -3,7 +3,8 @@
 Whatever is released passes `add_noise`; what it calls differs for short and for long arrays.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Literal
 
 import numpy as np
@@ -13,22 +14,9 @@ from inid import arguments
 from inid.errors import ArgumentError, RangeError
 from inid.noise import compiled_draws as _compiled
 from inid.noise import vector_draws as vectors
+from inid.noise.exact_draws import draw, grid_exponent, nearest_steps
 from inid.noise.law_tables import Law, law
 from inid.noise.source import RandomSource, current_source
-
-__all__ = [
-    "FARTHEST",
-    "GRID_BITS",
-    "LARGEST_SCALE",
-    "SMALLEST_SCALE",
-    "WIDE",
-    "add_noise",
-    "check_scales",
-    "effective_scales",
-    "grid",
-    "limits",
-    "noisy",
-]
 
 Floats = NDArray[np.float64]
 
@@ -77,11 +65,7 @@ def _served(scales: Floats) -> bool:
 
 
 def grid(scales: ArrayLike, *, bits: int = GRID_BITS) -> Floats:
-    """The grid step of each coordinate: the power of two in (scale / 2**13, scale / 2**12]; 0 where the scale is 0.
-
-    >>> (grid([1.0, 1.9, 2.0, 0.0]) * 2**12).tolist()
-    [1.0, 1.0, 2.0, 0.0]
-    """
+    """The grid step of each coordinate: the power of two in (scale / 2**13, scale / 2**12]; 0 where the scale is 0."""
     exponents = np.frexp(check_scales(scales))[1] - 1
     return np.where(np.asarray(scales) == 0, 0.0, np.ldexp(1.0, exponents - bits))
 
@@ -91,9 +75,6 @@ def effective_scales(scales: ArrayLike) -> Floats:
 
     The fast arithmetic is approximate, but it only ever decides what the exact arithmetic would decide with the 53-bit
     scale, so nothing is rounded.
-
-    >>> bool(effective_scales([0.1])[0] == 0.1)
-    True
     """
     return check_scales(scales).copy()
 
@@ -127,23 +108,6 @@ def add_noise(
     independent and continuous: Laplace with scale scales[i], or Gaussian with standard deviation scales[i]. The values
     are not rounded first, so the result is a function of what the textbook mechanism would release, and inherits its
     guarantee.
-
-    Args:
-        values: One number per coordinate, taken as float64. NaN counts as 0; numbers beyond `limits(scales)` count as
-            the limit.
-        scales: One number per coordinate. Where it is 0 the value is returned as it is, except that NaN becomes 0.
-        mechanism: "laplace" or "gaussian".
-        source: Where randomness comes from; `current_source()` by default.
-        compiled: Use the compiled loop or not; by default, when numba is installed and the arrays are long.
-
-    Raises:
-        ArgumentError: The arrays are not one-dimensional, of real numbers and of one length, or a scale is not finite.
-        RangeError: A scale has no grid; nothing has been drawn.
-
-    >>> from inid.noise import grid
-    >>> released = add_noise([10.0, 20.0], [1.0, 0.5], "laplace")
-    >>> (released / grid([1.0, 0.5]) % 1).tolist()
-    [0.0, 0.0]
     """
     name = arguments.choice("mechanism", mechanism, ("laplace", "gaussian"))
     widths = check_scales(scales)
@@ -152,11 +116,7 @@ def add_noise(
 
 
 def noisy(values: Floats, scales: Floats, table: Law, source: RandomSource, *, compiled: bool | None = None) -> Floats:
-    """The same for checked arrays and any layout.
-
-    >>> noisy(np.zeros(4), np.ones(4), law("gaussian"), current_source()).shape
-    (4,)
-    """
+    """The same for checked arrays and any layout."""
     exact = None if scales.min() > 0 else scales == 0
     if exact is not None:
         # Coordinates of scale 0 have zero sensitivity. They are drawn like the others, then put back.
@@ -228,3 +188,31 @@ def _checked_values(values: object, size: int) -> Floats:
         raise ArgumentError(f"values must have shape ({size},), got {raw.shape}: {cure}.")
     with np.errstate(all="ignore"):
         return np.ascontiguousarray(raw, dtype=np.float64)
+
+
+# Noise on numbers of any length, in whole grid steps: for sums over time, which float64 does not hold exactly.
+
+
+def noisy_steps(
+    values: Sequence[Fraction], scales: Floats, mechanism: Literal["laplace", "gaussian"], source: RandomSource
+) -> list[int]:
+    """What `add_noise` releases, as numbers of steps of `grid(scales)`, for exact numbers that no float need hold.
+
+    Entry i, times its grid step, is the multiple nearest to values[i] + T_i with T_i of the exact continuous law. The
+    values are neither rounded nor held to a limit before: the result is a function of what the textbook mechanism
+    releases, and inherits its guarantee.
+    """
+    table = law(mechanism)
+    found = []
+    for value, scale in zip(values, check_scales(scales).tolist(), strict=True):
+        if source.silent:
+            found.append(_nearest_step(value, grid_exponent(scale, GRID_BITS)))
+        else:
+            found.append(nearest_steps(value, scale, draw(table, source), GRID_BITS))
+    return found
+
+
+def _nearest_step(value: Fraction, exponent: int) -> int:
+    """The nearest step without noise, for tests: halves go up."""
+    scaled = value / Fraction(2) ** exponent
+    return (scaled + Fraction(1, 2)).__floor__()

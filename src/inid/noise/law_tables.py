@@ -13,6 +13,7 @@ cell stands for everything beyond 2**tail_bits, under an exponential curve.
 All that must hold of n_k and B_k are inequalities, so the tables are whole numbers and carry no rounding error.
 """
 
+import math
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import ClassVar
@@ -20,9 +21,65 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from inid.noise.density import density
+from inid.numbers.enclosures import pi
 
-__all__ = ["DEFAULT_LAYOUT", "Law", "Layout", "law"]
+# Densities of the two laws, enclosed between integers to any precision asked for.
+#
+# Nothing here is rounded to nearest or estimated: every function returns integers (low, high) with low <= value *
+# 2**bits <= high, computed with integer arithmetic alone. Arguments are dyadic rationals, numerator / 2**shift.
+
+
+def decay(numerator: int, shift: int, bits: int) -> tuple[int, int]:
+    """Bounds for exp(-z) * 2**bits, where z = numerator / 2**shift >= 0.
+
+    The argument is halved until it is below 2**-8, the alternating series is summed with `work` fractional bits, and
+    the result is squared back. Every truncated term is wrong by at most 3 units, the neglected rest by less than
+    another 3, and squaring keeps a lower bound low and an upper bound high.
+
+    >>> low, high = decay(1, 0, 40)
+    >>> low <= math.exp(-1) * 2**40 <= high, high - low <= 1
+    (True, True)
+    """
+    halvings = max(0, numerator.bit_length() - shift + 8)
+    work = bits + 2 * halvings + 16
+    lift = work - shift - halvings
+    argument = numerator << lift if lift >= 0 else numerator >> -lift
+    term = total = 1 << work
+    count = 0
+    while term:
+        count += 1
+        term = (term * argument >> work) // count
+        total += -term if count % 2 else term
+    slack = 3 * count + 3
+    low, high = max(total - slack, 0), min(total + slack, 1 << work)
+    for _ in range(halvings):
+        low, high = low * low >> work, -(-high * high >> work)
+    drop = work - bits
+    return low >> drop, -(-high >> drop)
+
+
+def density(law: str, numerator: int, shift: int, bits: int) -> tuple[int, int]:
+    """Bounds for the density at x = numerator / 2**shift >= 0, times 2**bits.
+
+    "laplace" is exp(-|x|) / 2 and "gaussian" is exp(-x**2 / 2) / sqrt(2 pi).
+    """
+    if law == "laplace":
+        return decay(numerator, shift, bits - 1)
+    # Precision in steps of 64 bits, so that few values of the constant are ever computed.
+    work = -(-(bits + 8) // 64) * 64
+    low, high = decay(numerator * numerator, 2 * shift + 1, work)
+    least, most = _inverse_root_two_pi(work)
+    drop = 2 * work - bits
+    return low * least >> drop, -(-high * most >> drop)
+
+
+@lru_cache(maxsize=64)
+def _inverse_root_two_pi(bits: int) -> tuple[int, int]:
+    """Bounds for 2**bits / sqrt(2 pi)."""
+    least, most = pi(bits + 8)
+    square = 1 << (3 * bits + 7)  # 2**(2 bits) / (2 pi) = square / (pi * 2**(bits + 8))
+    return math.isqrt(square // most), math.isqrt(square // least) + 1
+
 
 # Bits of the bounds from which the tables are built. More would shave nothing visible off the rest.
 _PRECISION = 96
@@ -34,15 +91,6 @@ class Layout:
 
     A word holds an index in its lowest bits, a fraction from bit 51 downwards (where a float keeps its own) and a sign
     in bit 63. The defaults are for speed. Tests choose a few bits, so that what is rare becomes common.
-
-    Attributes:
-        index_bits: Bits that pick an entry of a table.
-        cell_bits: A cell is 2**-cell_bits of the scale wide.
-        fraction_bits: Bits first known of the place inside the cell.
-        uniform_bits: Bits first known of the number that decides a rejection.
-        tail_bits: The tail begins 2**tail_bits scales from zero.
-        extra_bits: Bits drawn at a time when those known do not decide.
-        grid_bits: The grid is the power of two in (2**-(grid_bits + 1), 2**-grid_bits] scales.
     """
 
     index_bits: int = 16
@@ -78,22 +126,7 @@ DEFAULT_LAYOUT = Layout()
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """A law ready to be drawn: "laplace" with scale 1 or "gaussian" with standard deviation 1.
-
-    Attributes:
-        name: "laplace" or "gaussian".
-        layout: The layout that the tables were built for.
-        floors: n_k, the entries of the first table that stand for cell k, on either side.
-        heights: B_k, the entries of the second table that propose cell k; the last one is the tail's.
-        quantum: Height of one entry of the second table, times 2**quantum_bits.
-        quantum_bits: See `quantum`.
-        first: The first table: the left end of a cell in cells (-k - 1 on the negative side), or `Law.REST`.
-        lefts: The first table for the vector kernels: the cell's left end, in scales, less one cell; NaN for the rest.
-        second: The second table: k, or the number of cells for the tail, or -1 where the proposal is void.
-        tops: The density at the left end of each cell, to within 2**-52.
-        bases: a_k as floats.
-        columns: B_k * quantum as floats, to within 2**-52, the tail's left out.
-    """
+    """A law ready to be drawn: "laplace" with scale 1 or "gaussian" with standard deviation 1."""
 
     REST: ClassVar[int] = -(1 << 15)
 

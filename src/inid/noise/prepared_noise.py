@@ -19,22 +19,13 @@ from inid.noise.law_tables import Law
 from inid.noise.source import RandomSource, Single, forget_after_fork
 from inid.noise.vector_draws import FARTHEST_STEP, first_entries, first_places, margin, rest_numbers, uniform
 
-__all__ = ["PreparedNoise"]
-
 Floats = NDArray[np.float64]
 
 _BATCH = 1 << 12
 
 
 class _Ready(NamedTuple):
-    """A draw that waits for its value.
-
-    Attributes:
-        owner: Which of the scales it has.
-        offset: Its size in steps of the grid, to a float's precision; None where the first table does not give it.
-        word: The word that it began with.
-        number: The draw itself, where the word led to the rest of the law.
-    """
+    """A draw that waits for its value."""
 
     owner: int
     offset: float | None
@@ -47,18 +38,6 @@ class PreparedNoise(Single):
 
     Each draw is used once. What is prepared lives in this object and nowhere else: it cannot be copied or pickled, and
     a forked child forgets it and draws its own.
-
-    Args:
-        scales: Checked scales, at least one.
-        rounds: How often each scale will be used.
-        table: The law.
-        source: Where randomness comes from.
-
-    >>> from inid.noise import current_source, grid
-    >>> from inid.noise.law_tables import law
-    >>> noise = PreparedNoise(np.array([1.0, 8.0]), 10, law("gaussian"), current_source())
-    >>> [noise.add(100.0) % step for step in grid([1.0, 8.0]).tolist()]
-    [0.0, 0.0]
     """
 
     refusal = "prepared noise cannot be pickled or copied: it would be used twice."
@@ -75,11 +54,7 @@ class PreparedNoise(Single):
         forget_after_fork(self)
 
     def add(self, value: float) -> float:
-        """The multiple of the grid nearest to the value plus the next draw; strange values count as in `add_noise`.
-
-        Raises:
-            GuaranteeError: All draws have been used.
-        """
+        """The multiple of the grid nearest to the value plus the next draw; strange values count as in `add_noise`."""
         if self._process != os.getpid():
             self._forget()
         if not self._ready:

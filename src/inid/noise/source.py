@@ -20,17 +20,6 @@ from numpy.typing import NDArray
 
 from inid.errors import GuaranteeError
 
-__all__ = [
-    "Forgetful",
-    "RandomSource",
-    "SharedSource",
-    "Single",
-    "current_source",
-    "forget_after_fork",
-    "keyed_stream",
-    "source_in_use",
-]
-
 Words = NDArray[np.uint64]
 
 _BYTES_PER_KEY = 1 << 30
@@ -59,15 +48,6 @@ class RandomSource(Single):
 
     A source may be shared between threads. A forked child draws a new key before its first word, a source cannot be
     pickled or copied, and a key serves 2**30 bytes at most.
-
-    Attributes:
-        private: Whether the words are secret. Only the sources of `inid.testing` say False; what is released with them
-            protects nobody.
-        silent: Whether noise is to be left out altogether, again for tests only.
-
-    >>> source = RandomSource()
-    >>> source.words(3).shape, source.private
-    ((3,), True)
     """
 
     refusal = "a random source cannot be pickled or copied: noise would repeat. Make a new one instead."
@@ -82,11 +62,7 @@ class RandomSource(Single):
         forget_after_fork(self)
 
     def fill(self, out: Words) -> Words:
-        """Overwrite a contiguous array of unsigned 64-bit words with random ones, and return it.
-
-        >>> bool(RandomSource().fill(np.zeros(64, np.uint64)).any())
-        True
-        """
+        """Overwrite a contiguous array of unsigned 64-bit words with random ones, and return it."""
         if out.dtype != np.uint64 or not out.flags.c_contiguous:
             raise TypeError("a source fills contiguous arrays of unsigned 64-bit words only.")
         if out.size == 0:
@@ -102,11 +78,7 @@ class RandomSource(Single):
         return self.fill(np.empty(count, np.uint64))
 
     def bits(self, count: int) -> int:
-        """A random integer of `count` bits, for the paths that need few bits or a great many.
-
-        >>> 0 <= RandomSource().bits(5) < 32
-        True
-        """
+        """A random integer of `count` bits, for the paths that need few bits or a great many."""
         length = -(-count // 64)
         return int.from_bytes(self.words(length).tobytes(), "little") >> (64 * length - count)
 
@@ -139,13 +111,6 @@ class SharedSource(RandomSource):
 
     For what several processes must draw alike. A secret serves one source in each of them, and in the process that made
     it: a forked child, which would draw what its parent draws, gets no word at all.
-
-    Args:
-        secret: A random number of 128 bits or more, drawn from a source of this module in one of the processes.
-
-    >>> secret = current_source().bits(256)
-    >>> bool((SharedSource(secret).words(4) == SharedSource(secret).words(4)).all())
-    True
     """
 
     def __init__(self, secret: int) -> None:
@@ -194,11 +159,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def current_source() -> RandomSource:
-    """The source to draw from here: this thread's own, unless a test has put another in its place.
-
-    >>> current_source().private
-    True
-    """
+    """The source to draw from here: this thread's own, unless a test has put another in its place."""
     chosen = _chosen.get()
     if chosen is not None:
         return chosen
@@ -210,13 +171,7 @@ def current_source() -> RandomSource:
 
 @contextlib.contextmanager
 def source_in_use(source: RandomSource) -> Iterator[RandomSource]:
-    """Draw from `source` inside a block, in this thread and this asynchronous task only.
-
-    >>> mine = RandomSource()
-    >>> with source_in_use(mine):
-    ...     current_source() is mine
-    True
-    """
+    """Draw from `source` inside a block, in this thread and this asynchronous task only."""
     token = _chosen.set(source)
     try:
         yield source

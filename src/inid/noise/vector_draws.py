@@ -16,19 +16,6 @@ from inid.noise.exact_draws import Draw, Uniform, below_rest, draw_tail, round_s
 from inid.noise.law_tables import Law
 from inid.noise.source import RandomSource
 
-__all__ = [
-    "EXPONENT",
-    "FARTHEST_STEP",
-    "Scratch",
-    "first_draws",
-    "first_entries",
-    "first_places",
-    "margin",
-    "rest_numbers",
-    "settle",
-    "uniform",
-]
-
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
 Places = NDArray[np.intp]
@@ -187,13 +174,7 @@ def _draw_rest(
 
 
 def rest_numbers(count: int, table: Law, source: RandomSource) -> list[Draw]:
-    """Independent draws from the density minus its floors.
-
-    >>> from inid.noise.source import current_source
-    >>> from inid.noise.law_tables import law
-    >>> len(rest_numbers(3, law("laplace"), current_source()))
-    3
-    """
+    """Independent draws from the density minus its floors."""
     numbers: list[Draw] = []
     while len(numbers) < count:
         made = _Proposals.drawn(count - len(numbers), table, source)

@@ -6,15 +6,9 @@ from fractions import Fraction
 from inid.errors import ArgumentError, RangeError
 from inid.numbers.sums import float_down
 
-__all__ = ["decimal_down", "decimal_fraction", "decimal_root_down", "decimal_up", "sqrt_down"]
-
 
 def decimal_fraction(number: float) -> Fraction:
-    """The decimal that a float prints as, exactly: the number that a user wrote.
-
-    >>> decimal_fraction(0.1)
-    Fraction(1, 10)
-    """
+    """The decimal that a float prints as, exactly: the number that a user wrote."""
     return Fraction(repr(float(number)))
 
 
@@ -38,9 +32,6 @@ def sqrt_down(value: Fraction) -> float:
 def decimal_up(value: Fraction, name: str) -> float:
     """The least float whose printed decimal is at least the value.
 
-    Raises:
-        RangeError: There is none that is positive and finite; `name` says in the message what it would have been.
-
     >>> decimal_up(Fraction(1, 10), "epsilon"), decimal_up(Fraction(1, 3), "epsilon")
     (0.1, 0.33333333333333337)
     """
@@ -56,14 +47,7 @@ def decimal_up(value: Fraction, name: str) -> float:
 
 
 def decimal_down(value: Fraction) -> float:
-    """The largest float whose printed decimal is at most the value.
-
-    Raises:
-        ArgumentError: The value is negative: there is no such part of a promise.
-
-    >>> decimal_down(Fraction(1, 10)), decimal_down(Fraction(1, 3))
-    (0.1, 0.3333333333333333)
-    """
+    """The largest float whose printed decimal is at most the value."""
     _check_not_negative(value)
     guess = math.nextafter(float_down(value), math.inf)
     while decimal_fraction(guess) > value:
@@ -72,14 +56,7 @@ def decimal_down(value: Fraction) -> float:
 
 
 def decimal_root_down(value: Fraction) -> float:
-    """The largest float whose printed decimal, squared, is at most the value.
-
-    Raises:
-        ArgumentError: The value is negative: there is no such part of a promise.
-
-    >>> decimal_root_down(Fraction(1, 100))
-    0.1
-    """
+    """The largest float whose printed decimal, squared, is at most the value."""
     _check_not_negative(value)
     guess = math.nextafter(sqrt_down(value), math.inf)
     while decimal_fraction(guess) ** 2 > value:

@@ -6,8 +6,7 @@ vector loops and scipy.special stay within a few units in the last place, so thi
 """
 
 import math
-
-__all__ = ["ELEMENTARY", "UNIT", "above", "below"]
+from collections.abc import Callable
 
 UNIT = 2.0**-53
 ELEMENTARY = 32 * UNIT
@@ -23,9 +22,36 @@ def above(value: float, relative: float = ELEMENTARY) -> float:
 
 
 def below(value: float, relative: float = ELEMENTARY) -> float:
-    """A float that is at most the number which `value` approximates to the given relative error (value >= 0).
-
-    >>> below(1.0) < 1.0, below(0.0)
-    (True, 0.0)
-    """
+    """A float that is at most the number which `value` approximates to the given relative error (value >= 0)."""
     return max(0.0, math.nextafter(value * (1 - 2 * relative), -math.inf))
+
+
+def bisect(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """The end at which the condition holds, of an interval shrunk until the floats run out.
+
+    >>> bisect(lambda x: x * x <= 2.0, 1.0, 2.0)
+    1.414213562373095
+    """
+    while True:
+        middle = low + (high - low) / 2
+        if not min(low, high) < middle < max(low, high):
+            return low
+        if holds(middle):
+            low = middle
+        else:
+            high = middle
+
+
+def last_float(holds: Callable[[float], bool], guess: float) -> float:
+    """The largest float at which a condition, true below some point and false above, holds; starts at a good guess."""
+    low = high = guess
+    step = 1
+    if holds(guess):
+        while high < math.inf and holds(high):
+            low, high = high, high + step * math.ulp(high)
+            step *= 2
+    else:
+        while not holds(low):
+            low, high = low - step * math.ulp(low), low
+            step *= 2
+    return bisect(holds, low, high)

@@ -20,21 +20,6 @@ from numpy.typing import NDArray
 
 from inid.arguments import Floats
 
-__all__ = [
-    "RATIONAL_TERMS",
-    "Counts",
-    "arithmetic_used",
-    "float_down",
-    "float_up",
-    "group_sums",
-    "log2",
-    "log2_sum",
-    "quotient_sum",
-    "root_up",
-    "sqrt_up",
-]
-
-
 Counts = NDArray[np.int64]
 
 RATIONAL_TERMS = 512
@@ -61,20 +46,7 @@ def quotient_sum(
     power: int = 1,
     up: bool = True,
 ) -> Fraction:
-    """sum_i counts_i (numerators_i / denominators_i)^power: exact up to `RATIONAL_TERMS` terms, else rounded as asked.
-
-    Args:
-        numerators: Finite floats >= 0 (a scalar stands for all terms).
-        denominators: Finite floats > 0 (a scalar stands for all terms).
-        counts: How often each term occurs; once each when left out.
-        power: 1 or 2.
-        up: Round up (an upper bound); False rounds down (a lower bound).
-
-    >>> quotient_sum(np.array([1.0, 3.0]), np.array([4.0, 8.0]))
-    Fraction(5, 8)
-    >>> quotient_sum(1.0, np.array([3.0, 3.0]), np.array([2, 5]), power=2)
-    Fraction(7, 9)
-    """
+    """sum_i counts_i (numerators_i / denominators_i)^power: exact up to `RATIONAL_TERMS` terms, else rounded."""
     top, bottom = np.broadcast_arrays(np.atleast_1d(numerators), np.atleast_1d(denominators))
     if top.size <= RATIONAL_TERMS:
         return _rational_sum(top, bottom, counts, power)
@@ -83,11 +55,7 @@ def quotient_sum(
 
 
 def float_up(value: Fraction) -> float:
-    """The least float that is not below a rational; infinity beyond the floats.
-
-    >>> float_up(Fraction(1, 10)) > 0.1 or Fraction(0.1) >= Fraction(1, 10)
-    True
-    """
+    """The least float that is not below a rational; infinity beyond the floats."""
     try:
         nearest = value.numerator / value.denominator
     except OverflowError:
@@ -96,11 +64,7 @@ def float_up(value: Fraction) -> float:
 
 
 def float_down(value: Fraction) -> float:
-    """The largest float that is not above a rational >= 0.
-
-    >>> Fraction(float_down(Fraction(1, 10))) <= Fraction(1, 10)
-    True
-    """
+    """The largest float that is not above a rational >= 0."""
     try:
         nearest = value.numerator / value.denominator
     except OverflowError:
@@ -109,13 +73,7 @@ def float_down(value: Fraction) -> float:
 
 
 def sqrt_up(value: Fraction) -> Fraction:
-    """The square root when it is rational, else a rational above it by at most 2^-255 relative.
-
-    >>> sqrt_up(Fraction(9, 4))
-    Fraction(3, 2)
-    >>> 0 < sqrt_up(Fraction(2)) ** 2 - 2 < Fraction(1, 2**250)
-    True
-    """
+    """The square root when it is rational, else a rational above it by at most 2^-255 relative."""
     top, bottom = math.isqrt(value.numerator), math.isqrt(value.denominator)
     if top * top == value.numerator and bottom * bottom == value.denominator:
         return Fraction(top, bottom)
@@ -189,8 +147,8 @@ def _rounded_sum(top: Floats, bottom: Floats, counts: Counts | None, power: int,
             units = (int(whole.sum()) << places) + rest * ((1 << places) // parts) + (sign << (places - 20))
         else:
             number, places = counts[chunk].tolist(), _REST
-            rows = zip(whole.tolist(), term.tolist(), number, strict=True)
-            units = sum((int(w * 2.0**_REST) + math.ceil(r * 2.0**_REST)) * n for w, r, n in rows)
+            terms = zip(whole.tolist(), term.tolist(), number, strict=True)
+            units = sum((int(w * 2.0**_REST) + math.ceil(r * 2.0**_REST)) * n for w, r, n in terms)
             units += sign * 2 * sum(number)
         least = power * shift - _DIGIT - places
         if least < exponent:
@@ -232,3 +190,41 @@ def group_sums(logs: Floats, counts: Counts, groups: Counts, number: int) -> Flo
     starts = np.searchsorted(groups, np.arange(number))
     tops = np.maximum.reduceat(logs, starts)
     return tops + np.log2(np.add.reduceat(np.exp2(logs - tops[groups]) * counts, starts))
+
+
+# Power series by their first coefficients: the square root of running sums, its relatives, and reciprocals.
+
+Series = NDArray[np.float64]
+
+
+def square_root_coefficients(length: int) -> Series:
+    """The first coefficients of 1/sqrt(1 - x), whose square is the series of running sums."""
+    return binomial_series(1.0, 0.5, length)
+
+
+def binomial_series(damping: float, power: float, length: int) -> Series:
+    """The first coefficients of (1 - damping x)^(-power).
+
+    They are not negative and do not grow where damping and power are between 0 and 1.
+    """
+    at = np.arange(1, length)
+    with np.errstate(under="ignore"):  # far coefficients of a damped series vanish
+        return np.concatenate([[1.0], np.cumprod(damping * (power + at - 1) / at)])
+
+
+def reciprocal(series: Series) -> Series:
+    """The first coefficients of 1 / series, as many as it has; the first coefficient must not be 0.
+
+    Each round of Newton's iteration r <- r (2 - series r) doubles the number of right coefficients; products are taken
+    by the fast Fourier transform, so that ten thousand coefficients take milliseconds.
+    """
+    found = np.array([1.0 / series[0]])
+    while found.size < series.size:
+        length = min(2 * found.size, series.size)
+        size = 1 << (2 * length).bit_length()
+        transformed = np.fft.rfft(found, size)
+        product = np.fft.irfft(np.fft.rfft(series[:length], size) * transformed, size)[:length]
+        product = -product
+        product[0] += 2.0
+        found = np.fft.irfft(np.fft.rfft(product, size) * transformed, size)[:length]
+    return found

@@ -24,8 +24,6 @@ from inid.planning.noise_plan import NoisePlan
 from inid.promises import ApproxDP, Budget, PureDP
 from inid.sets import Cells, Sensitivity
 
-__all__ = ["AccuracyPlan", "CheapestPlan", "cheapest", "epsilon_spent", "plan_for_accuracy"]
-
 _HALF_STEP = 2.0 ** -(GRID_BITS + 1)  # of a scale: the grid of a release is at most 2^-GRID_BITS of it
 
 
@@ -78,7 +76,7 @@ def plan_for_accuracy(
 
     Args:
         sensitivity: How far one person can move the answer.
-        tolerance: One positive number per coordinate (or row): the largest error that is acceptable.
+        tolerance: One positive number per coordinate (or run): the largest error that is acceptable.
         failure: The probability, per coordinate, of exceeding it.
         delta: The delta at which to compare. Without one, only Laplace noise under pure DP is considered.
 
@@ -109,12 +107,7 @@ def plan_for_accuracy(
 
 
 def cheapest(made: Sequence[PlanT], delta: float | None) -> tuple[PlanT, tuple[PlanT, ...], str]:
-    """The cheapest of plans that reach an accuracy, all of them by their cost, and why: see `CheapestPlan`.
-
-    Args:
-        made: A plan for each kind of noise; with Laplace noise alone where no delta is named.
-        delta: The delta at which their epsilons are compared.
-    """
+    """The cheapest of plans that reach an accuracy, all of them by their cost, and why: see `CheapestPlan`."""
     found = tuple(sorted(made, key=epsilon_spent))
     first, words = found[0], [one.mechanism.capitalize() for one in found]
     reached = f"{words[0]} noise reaches it at epsilon = {epsilon_spent(first):g}"

@@ -11,12 +11,15 @@ from inid.mechanisms import LAPLACE, Mechanism, MechanismName
 from inid.numbers.decimals import decimal_fraction
 from inid.numbers.sums import arithmetic_used, float_up
 from inid.planning.curve import laplace_delta
-from inid.planning.domination import MOST_RATIOS, dominated, mu_squared_above, mu_squared_estimate
-from inid.planning.renyi_calibration import laplace_divergence
+from inid.planning.laplace_bounds import (
+    MOST_RATIOS,
+    dominated,
+    laplace_divergence,
+    mu_squared_above,
+    mu_squared_estimate,
+)
 from inid.promises import ApproxDP, Budget, GaussianDP, RenyiDP
 from inid.sets import Cells, Sensitivity
-
-__all__ = ["Certificate", "certify"]
 
 _INTEGERS, _ROUNDING_MODEL = "integers", "rounding model"
 _BY_CURVE = f"{_ROUNDING_MODEL}: the curve of the plan's own ratios, rounded up, with every error term added"
@@ -79,11 +82,7 @@ class Certificate:
 def certify(
     sensitivity: Sensitivity, budget: Budget, mechanism: Mechanism, scales: Floats, cells: Cells
 ) -> Certificate:
-    """Prove that noise of these scales keeps the promise.
-
-    Raises:
-        GuaranteeError: It does not, by however little.
-    """
+    """Prove that noise of these scales keeps the promise."""
     spent = sensitivity.supremum(mechanism.exponent, scales, cells)
     if spent < 0:  # no sum of squares or moduli is: whatever went wrong, nothing may pass because of it
         raise GuaranteeError("what the scales spend could not be bounded; please report the arguments of this plan.")

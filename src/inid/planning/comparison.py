@@ -5,18 +5,18 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from inid import figures
 from inid.errors import MissingExtraError
 from inid.mechanisms import MechanismName
-from inid.planning.noise_plan import NoisePlan
+from inid.planning.noise_plan import NoisePlan, aligned
 from inid.planning.plan import plan
-from inid.planning.text import aligned
 from inid.promises import PureDP
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
-
-__all__ = ["Comparison", "ComparisonRow", "compare"]
 
 _NOTHING = 1.001  # a gain below 0.1 % is called none
 
@@ -74,8 +74,6 @@ class Comparison:
         >>> inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.5)).compare().plot().get_xlabel()
         "expected error, relative to the plan's"
         """
-        from inid.planning.plots import plot_comparison
-
         return plot_comparison(self, ax)
 
     @property
@@ -125,3 +123,57 @@ def compare(made: NoisePlan) -> Comparison:
             error = 2.0 ** min(log, 1023.999) if log > -1022 else 0.0
             rows.append(ComparisonRow(mechanism, allocation, error, 10 * math.log10(2) * log, ratio))
     return Comparison(tuple(rows), (made.mechanism, made.allocation))
+
+
+_NAMES = {"optimal": "optimal", "iid": "i.i.d.", "spr": "equal split"}
+
+
+def plot_plan(made: NoisePlan, ax: "Axes | None" = None) -> "Axes":
+    """The standard deviation of each coordinate's noise, beside an equal split and i.i.d. noise of the same promise."""
+    others = {
+        _NAMES[allocation]: plan(
+            made.sensitivity, made.stated, mechanism=made.mechanism, allocation=allocation, weights=made.weights,
+            order=made.order,
+        ).std
+        for allocation in ("spr", "iid")
+    }  # fmt: skip
+    if made.dimension > figures.MOST_LABELS:
+        return _plot_profile(made, others, ax)
+    labels = made.sensitivity.labels
+    names = labels if labels and len(labels) == made.dimension else [str(at) for at in range(made.dimension)]
+    axes = figures.new_axes(ax, height=1.4 + 0.24 * made.dimension)
+    figures.errors_beside(axes, names, made.std, others)
+    return axes
+
+
+def _plot_profile(made: NoisePlan, others: dict[str, np.ndarray], ax: "Axes | None") -> "Axes":
+    """Many coordinates: standard deviations in the order of the plan's own, as lines."""
+    axes = figures.new_axes(ax)
+    order = np.argsort(made.std)
+    for colour, (name, values) in zip(figures.COLOURS, {"this plan": made.std, **others}.items(), strict=False):
+        axes.plot(np.arange(1, made.dimension + 1), values[order], color=colour, label=name)
+    axes.set(yscale="log", xlabel="coordinates, by this plan's error", ylabel="expected error (standard deviation)")
+    axes.legend()
+    return axes
+
+
+def plot_comparison(made: Comparison, ax: "Axes | None" = None) -> "Axes":
+    """The expected error of every mechanism and allocation, relative to the plan's."""
+    axes = figures.new_axes(ax, height=1.2 + 0.3 * len(made))
+    names = [f"{row.mechanism}, {_NAMES[row.allocation]}" for row in made]
+    places = np.arange(len(made))[::-1]
+    chosen = [(row.mechanism, row.allocation) == made.chosen for row in made]
+    colours = [figures.BLUE if own else "#9bbcd1" for own in chosen]
+    axes.barh(places, [row.ratio for row in made], color=colours, height=0.62)
+    for place, row in zip(places, made, strict=True):
+        axes.annotate(f" {row.ratio:.3g}", (row.ratio, float(place)), va="center", fontsize=8)
+    axes.set_yticks(places, names)
+    axes.set(xlabel="expected error, relative to the plan's", xscale="log" if _far_apart(made) else "linear")
+    axes.margins(x=0.12)
+    return axes
+
+
+def _far_apart(made: Comparison) -> bool:
+    """Whether the errors differ so much that only logarithms show them."""
+    ratios = [row.ratio for row in made]
+    return max(ratios) > 20 * min(ratios)

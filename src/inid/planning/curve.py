@@ -25,16 +25,6 @@ from inid.numbers.decimals import decimal_fraction
 from inid.numbers.sums import Counts, float_down, float_up, root_up
 from inid.sets import Cells, Ratios, Sensitivity
 
-__all__ = [
-    "binned",
-    "delta_of",
-    "epsilon_of_delta",
-    "laplace_delta",
-    "laplace_delta_estimate",
-    "privacy_loss",
-    "shrink_factor",
-]
-
 _STEPS = 12
 _CLOSE = 1e-7  # relative accuracy of the factor found on the estimate
 # (relative width, number): with more ratios than the number, those this close are taken together at their mean.

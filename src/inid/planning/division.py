@@ -25,23 +25,14 @@ from inid.arguments import shown
 from inid.errors import ArgumentError, BudgetError
 from inid.mechanisms import MechanismName
 from inid.numbers.decimals import decimal_down, decimal_fraction, decimal_root_down
-from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, RenyiDP
-
-__all__ = ["Division", "divide", "whole_of"]
+from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
 
 _ERRORS_CURE = "pass the error of each question at one unit, a finite number of 0 or more"
 
 
 @dataclass(frozen=True)
 class Division:
-    """How a promise is divided.
-
-    Attributes:
-        mechanism: The family of noise that all questions use, "gaussian" or "laplace".
-        parts: One promise per question, GaussianDP or PureDP; None for a question whose error is 0, which is public.
-        objective: The sum of importance times error over the questions that have a stated error.
-        whole: What all parts together may spend: mu^2 or epsilon.
-    """
+    """How a promise is divided."""
 
     mechanism: MechanismName
     parts: tuple[GaussianDP | PureDP | None, ...]
@@ -58,23 +49,11 @@ def whole_of(budget: Budget, mechanism: MechanismName) -> Fraction:
     """What a promise affords one family of noise: mu^2 for Gaussian noise, epsilon for Laplace noise.
 
     Under ApproxDP, Laplace parts count in epsilon alone: their delta is 0.
-
-    Raises:
-        BudgetError: The family cannot keep the promise.
-
-    >>> whole_of(PureDP(0.3), "laplace"), whole_of(ZCDP(0.5), "gaussian")
-    (Fraction(3, 10), Fraction(1, 1))
     """
     if mechanism == "laplace":
         stated = isinstance(budget, (PureDP, ApproxDP))
         return decimal_fraction(budget.epsilon) if stated else Fraction(budget.laplace_epsilon)  # type: ignore[attr-defined]
-    if isinstance(budget, GaussianDP):
-        return decimal_fraction(budget.mu) ** 2
-    if isinstance(budget, ZCDP):
-        return 2 * decimal_fraction(budget.rho)
-    if isinstance(budget, RenyiDP):
-        return 2 * decimal_fraction(budget.divergence) / budget.order
-    return Fraction(budget.gaussian_mu) ** 2
+    return budget.mu_squared
 
 
 def divide(
@@ -84,26 +63,7 @@ def divide(
     importance: Sequence[float] | None = None,
     shares: Sequence[Fraction | None] | None = None,
 ) -> Division:
-    """Divide a promise among questions by the errors they would have at one unit.
-
-    Args:
-        budget: The promise of all questions together.
-        mechanism: The family of noise of all of them.
-        errors: The error of each question at mu = 1 or epsilon = 1, the value of its own objective; 0 for one that
-            reveals nothing, which gets no part; None for one without a stated error, which takes its share.
-        importance: The weight of each question's error; 1 by default.
-        shares: The part of the promise that a question without a stated error takes, before the rest is divided.
-
-    Raises:
-        ArgumentError: An argument is malformed, or shares leave nothing for the others.
-        BudgetError: The family cannot keep the promise, or a part would be nothing.
-
-    >>> made = divide(GaussianDP(1.0), "gaussian", [1.0, 4.0])
-    >>> [round(part.mu**2, 4) for part in made.parts]    # half evenly, half by the roots 1 : 2
-    [0.4167, 0.5833]
-    >>> [part.epsilon for part in divide(PureDP(0.3), "laplace", [1.0, 1.0, 1.0]).parts]
-    [0.1, 0.1, 0.1]
-    """
+    """Divide a promise among questions by the errors they would have at one unit."""
     weights = [1.0] * len(errors) if importance is None else list(importance)
     stated = [None] * len(errors) if shares is None else list(shares)
     if not len(weights) == len(stated) == len(errors):

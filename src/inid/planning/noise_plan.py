@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from inid import arguments
+from inid._version import RECORD_FORMAT
 from inid.arguments import Floats, choice, shown
 from inid.curves import Loss, each_level
-from inid.errors import ArgumentError, RangeError, RecordError
+from inid.errors import ArgumentError, RangeError, RecordError, unread_format
 from inid.mechanisms import GAUSSIAN, Mechanism, MechanismName, log2_least_error
 from inid.numbers.sums import log2, log2_sum
-from inid.planning import curve, text
+from inid.planning import curve
 from inid.planning.certificate import Certificate, certify
-from inid.planning.lower_bounds import most_epsilon
+from inid.planning.laplace_bounds import most_epsilon
 from inid.promises import ApproxDP, Budget, GaussianDP, PureDP, budget_from_dict
 from inid.sets import Allocation, Cells, Sensitivity, read_order
 
@@ -27,9 +28,58 @@ if TYPE_CHECKING:
 
     from inid.planning.comparison import Comparison
 
-__all__ = ["NoisePlan"]
 
-_VERSION = 1
+_ROWS = 20
+
+
+def aligned(rows: list[list[str]], left: int) -> list[str]:
+    """Rows of cells as lines, the first `left` columns flush left and the others flush right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def counted(number: int, noun: str) -> str:
+    """So many of something."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _error(plan: "NoisePlan") -> str:
+    inside = plan.log2_error == -math.inf or -1022 < plan.log2_error < 1024
+    return f"{plan.error:.6g}" if inside else f"2^{plan.log2_error:.3f}"
+
+
+def plan_table(plan: "NoisePlan") -> str:
+    """The plan in a few lines: what it promises, what it costs, and the scales of the first runs."""
+    sensitivity = plan.sensitivity
+    name = "sigma" if plan.mechanism == "gaussian" else "beta"
+    measure = (
+        "total variance" if plan.order == 2 and plan.weights is None else f"expected error of order {plan.order:g}"
+    )
+    head = [
+        f"{plan.mechanism.capitalize()} noise, {plan.allocation} allocation, {plan.dimension} coordinates",
+        f"promise: {plan.budget}, neighbours: {sensitivity.neighbours}",
+        f"{measure}: {_error(plan)}",
+    ]
+    rows = [["coordinate", "count", "sensitivity", f"scale {name}", "share"]]
+    counts, index = plan.cells
+    for i in range(min(_ROWS, plan.run_scales.size)):
+        run = i if index is None else int(index[i])
+        label = sensitivity.labels[run] if sensitivity.labels else str(i)
+        count = 1 if counts is None else int(counts[i])
+        numbers = sensitivity.reach[run], plan.run_scales[i]
+        rows.append([label, str(count), *(f"{x:.6g}" for x in numbers), f"{plan.run_shares[i] * count:.4f}"])
+    if all(row[1] == "1" for row in rows[1:]):
+        rows = [[row[0], *row[2:]] for row in rows]
+    body = aligned(rows, left=1)
+    if plan.run_scales.size > _ROWS:
+        body.append(f"... and {plan.run_scales.size - _ROWS} more rows")
+    return "\n".join([*head, "", *body])
+
+
 _RECORD = ("inid", "sensitivity", "budget", "mechanism", "allocation", "order", "weights", "scales")
 _ALLOCATIONS = (*get_args(Allocation), "tolerance")
 
@@ -38,8 +88,8 @@ _ALLOCATIONS = (*get_args(Allocation), "tolerance")
 class NoisePlan:
     """How much independent noise each coordinate gets, and the proof that it keeps the promise.
 
-    Made by `plan()`. Scales are held in run-length form, one per row of the sensitivity (or one per coordinate where
-    weights differ within a row); `scales` and `shares` expand them on access.
+    Made by `plan()`. Scales are held in run-length form, one per run of the sensitivity (or one per coordinate where
+    weights differ within a run); `scales` and `shares` expand them on access.
 
     `budget` is the promise that is proved, recorded and charged. `stated` is the one that was asked for: the same, or
     a weaker one, which baselines keep. A record does not hold it.
@@ -51,14 +101,14 @@ class NoisePlan:
     allocation: Literal["optimal", "iid", "spr", "tolerance"]
     order: float
     weights: Floats | None
-    row_scales: Floats
+    run_scales: Floats
     stated: Budget = None  # type: ignore[assignment]  # `budget` where it is left out
 
     def __post_init__(self) -> None:
         if self.stated is None:
             object.__setattr__(self, "stated", self.budget)  # type: ignore[unreachable]
         # The certificate is computed once, so what it proves must not change afterwards.
-        object.__setattr__(self, "row_scales", arguments.frozen(self.row_scales))
+        object.__setattr__(self, "run_scales", arguments.frozen(self.run_scales))
         if self.weights is not None:
             object.__setattr__(self, "weights", arguments.frozen(self.weights))
 
@@ -80,15 +130,15 @@ class NoisePlan:
 
         :meta private:
         """
-        return self.sensitivity.supremum(self.law.exponent, self.row_scales, self.cells)
+        return self.sensitivity.supremum(self.law.exponent, self.run_scales, self.cells)
 
     @cached_property
     def cells(self) -> Cells:
-        """How many coordinates each entry of `row_scales` stands for, and the row of the sensitivity it belongs to.
+        """How many coordinates each entry of `run_scales` stands for, and the run of the sensitivity it belongs to.
 
         :meta private:
         """
-        return self.sensitivity.cells(self.row_scales.size)
+        return self.sensitivity.cells(self.run_scales.size)
 
     @property
     def dimension(self) -> int:
@@ -98,7 +148,7 @@ class NoisePlan:
     @property
     def scales(self) -> Floats:
         """The scale of each coordinate (sigma_i, or beta_i), an array of length K."""
-        return self._expanded(self.row_scales)
+        return self._expanded(self.run_scales)
 
     @property
     def std(self) -> Floats:
@@ -108,7 +158,7 @@ class NoisePlan:
         >>> inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=0.5)).std.round(3)
         array([2.828])
         """
-        return self._expanded(self.row_scales * math.sqrt(self.law.variance))
+        return self._expanded(self.run_scales * math.sqrt(self.law.variance))
 
     @property
     def shares(self) -> Floats:
@@ -117,17 +167,17 @@ class NoisePlan:
         For Laplace noise under other promises than PureDP, the part of the sum of lambda_i/beta_i.
         Lambda is the effective profile; for sets other than a box a share is not what the coordinate alone leaks.
         """
-        return self._expanded(self.row_shares)
+        return self._expanded(self.run_shares)
 
     @cached_property
-    def row_shares(self) -> Floats:
+    def run_shares(self) -> Floats:
         """`shares` in run-length form.
 
         :meta private:
         """
         profile = self.sensitivity.log_profile(self.law.exponent, self._log_weights, self.order, self.cells)
         with np.errstate(invalid="ignore"):
-            logs = self.law.exponent * (profile - log2(self.row_scales))
+            logs = self.law.exponent * (profile - log2(self.run_scales))
         logs[np.isneginf(profile)] = -math.inf
         if self._follows_rules:
             limit = self.budget.gaussian_mu if self.law is GAUSSIAN else self.budget.laplace_epsilon
@@ -147,8 +197,8 @@ class NoisePlan:
         >>> [(round(scale, 3), count) for scale, count in inid.plan(s, inid.GaussianDP(mu=1.0)).runs]
         [(1.348, 3), (1.492, 2)]
         """
-        counts = [1] * self.row_scales.size if self.cells.counts is None else self.cells.counts.tolist()
-        return list(zip(self.row_scales.tolist(), counts, strict=True))
+        counts = [1] * self.run_scales.size if self.cells.counts is None else self.cells.counts.tolist()
+        return list(zip(self.run_scales.tolist(), counts, strict=True))
 
     @property
     def error(self) -> float:
@@ -162,22 +212,22 @@ class NoisePlan:
     @cached_property
     def log2_error(self) -> float:
         """log2 of the expected error: finite even where the error itself exceeds the floats; -inf without noise."""
-        return self.law.log2_error(log2(self.row_scales), self._log_weights, self.order, self.cells.counts)
+        return self.law.log2_error(log2(self.run_scales), self._log_weights, self.order, self.cells.counts)
 
     @property
     def mse(self) -> float:
         """The sum of the noise variances, the paper's MSE (whatever the weights and the order of the plan)."""
-        return _from_log2("mse", self.law.log2_error(log2(self.row_scales), 0.0, 2.0, self.cells.counts))
+        return _from_log2("mse", self.law.log2_error(log2(self.run_scales), 0.0, 2.0, self.cells.counts))
 
     @cached_property
-    def within(self) -> float | None:
+    def suboptimality(self) -> float | None:
         """The plan's error is at most this factor above the least that independent noise of its kind can have.
 
         1.0 where the plan is proved to be optimal for its promise: an optimal plan with Gaussian noise, with Laplace
         noise under PureDP, and with Laplace noise under ApproxDP and GaussianDP where differences move one coordinate
         at a time, on every set whose optimum is known in closed form (every set but boxes and l1 groups with caps under
         Gaussian noise, and boxes with both caps). Otherwise the factor comes from a lower bound: weak duality for the
-        set, and `inid.planning.lower_bounds` for Laplace noise under other promises; there it may be far above the
+        set, and `inid.planning.laplace_bounds` for Laplace noise under other promises; there it may be far above the
         truth. None where no lower bound is known.
         """
         if not self.sensitivity.corner_size:
@@ -213,7 +263,7 @@ class NoisePlan:
         Raises:
             GuaranteeError: The scales break the promise, by however little.
         """
-        return certify(self.sensitivity, self.budget, self.law, self.row_scales, self.cells)
+        return certify(self.sensitivity, self.budget, self.law, self.run_scales, self.cells)
 
     @overload
     def delta(self, epsilon: float) -> float: ...
@@ -264,14 +314,14 @@ class NoisePlan:
         return self._epsilon(_read_delta(delta), lower=True)
 
     def _delta(self, epsilon: float, *, lower: bool) -> tuple[float, float]:
-        return curve.delta_of(self.sensitivity, self.law, self.row_scales, self.cells, epsilon, lower=lower)
+        return curve.delta_of(self.sensitivity, self.law, self.run_scales, self.cells, epsilon, lower=lower)
 
     def _epsilon(self, delta: float, *, lower: bool) -> tuple[float, float]:
-        return curve.epsilon_of_delta(self.sensitivity, self.law, self.row_scales, self.cells, delta, lower=lower)
+        return curve.epsilon_of_delta(self.sensitivity, self.law, self.run_scales, self.cells, delta, lower=lower)
 
     def privacy_loss(self) -> Loss:
         """The pair of distributions that bounds what one release reveals: composition and subsampling start from it."""
-        return curve.privacy_loss(self.sensitivity, self.law, self.row_scales, self.cells)
+        return curve.privacy_loss(self.sensitivity, self.law, self.run_scales, self.cells)
 
     def compare(self) -> "Comparison":
         """This plan beside the baselines (i.i.d. noise, equal split) and the other mechanism.
@@ -301,7 +351,7 @@ class NoisePlan:
         >>> p.plot().get_xlabel()
         'expected error (standard deviation)'
         """
-        from inid.planning.plots import plot_plan
+        from inid.planning.comparison import plot_plan
 
         return plot_plan(self, ax)
 
@@ -315,14 +365,14 @@ class NoisePlan:
         True
         """
         return {
-            "inid": _VERSION,
+            "inid": RECORD_FORMAT,
             "sensitivity": self.sensitivity.to_dict(),
             "budget": self.budget.to_dict(),
             "mechanism": self.mechanism,
             "allocation": self.allocation,
             "order": self.order,
             "weights": None if self.weights is None else self.weights.tolist(),
-            "scales": self.row_scales.tolist(),
+            "scales": self.run_scales.tolist(),
         }
 
     @classmethod
@@ -334,15 +384,15 @@ class NoisePlan:
         """
         if not isinstance(record, Mapping):
             raise RecordError(f"a plan's record must be a dictionary, got {shown(record)}.")
-        if (version := record.get("inid")) != _VERSION:
-            raise RecordError(f"the plan's record has version {shown(version)}, this library reads {_VERSION}.")
+        if record.get("inid") != RECORD_FORMAT:
+            raise unread_format("the plan's record", record.get("inid"))
         if set(record) != set(_RECORD):
             raise RecordError(f"a plan's record must hold exactly {', '.join(_RECORD)}.")
         sensitivity = Sensitivity.from_dict(record["sensitivity"])
         try:
             weights = sensitivity.read_weights(record["weights"])
-            rows = sensitivity.limits.size if weights is None else weights.size
-            scales = arguments.array("scales", record["scales"], length=rows, cure="store plans as they are written")
+            count = sensitivity.limits.size if weights is None else weights.size
+            scales = arguments.array("scales", record["scales"], length=count, cure="store plans as they are written")
             mechanism = choice("mechanism", record["mechanism"], get_args(MechanismName))
             allocation = choice("allocation", record["allocation"], _ALLOCATIONS)
             order = read_order(record["order"])
@@ -357,7 +407,7 @@ class NoisePlan:
         names = ("sensitivity", "budget", "mechanism", "allocation", "order")
         if any(getattr(self, name) != getattr(other, name) for name in names):
             return False
-        arrays = ((self.weights, other.weights), (self.row_scales, other.row_scales))
+        arrays = ((self.weights, other.weights), (self.run_scales, other.run_scales))
         return all(np.array_equal(mine, its) for mine, its in arrays)  # type: ignore[arg-type]
 
     def __hash__(self) -> int:
@@ -367,7 +417,7 @@ class NoisePlan:
         return f"<NoisePlan: {self.mechanism} noise, {self.allocation}, {self.dimension} coordinates, {self.budget}>"
 
     def __str__(self) -> str:
-        return text.plan_table(self)
+        return plan_table(self)
 
     @property
     def _follows_rules(self) -> bool:
@@ -378,8 +428,8 @@ class NoisePlan:
     def _log_weights(self) -> Floats | float:
         return 0.0 if self.weights is None else log2(self.weights)
 
-    def _expanded(self, rows: Floats) -> Floats:
-        return rows if self.cells.counts is None else np.repeat(rows, self.cells.counts)
+    def _expanded(self, values: Floats) -> Floats:
+        return values if self.cells.counts is None else np.repeat(values, self.cells.counts)
 
 
 def _from_log2(name: str, value: float) -> float:

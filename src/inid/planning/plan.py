@@ -13,14 +13,11 @@ from inid.arguments import Floats, choice, shown, shown_entry
 from inid.errors import ArgumentError, RangeError
 from inid.mechanisms import GAUSSIAN, LAPLACE, Mechanism, MechanismChoice, MechanismName, log2_least_error
 from inid.numbers.sums import log2
-from inid.planning.calibration import DELTA_WORTH, calibrated, follows_curve, proved
-from inid.planning.laplace_search import is_too_little, searched_shapes
-from inid.planning.lower_bounds import most_by_signs, most_epsilon
+from inid.planning.calibration import DELTA_WORTH, calibrated, follows_curve, is_too_little, proved, searched_shapes
+from inid.planning.laplace_bounds import most_by_signs, most_epsilon
 from inid.planning.noise_plan import NoisePlan
 from inid.promises import ApproxDP, Budget, PureDP
 from inid.sets import Allocation, Cells, Sensitivity, read_order
-
-__all__ = ["plan"]
 
 
 def plan(
@@ -117,9 +114,6 @@ class _Drafting:
 
         Laplace noise whose scales a delta would lower by less than 1 % is planned under pure DP, and costs the epsilon
         that was asked for; along the curve it would cost a little more than that, for next to nothing.
-
-        Raises:
-            RangeError: There is none.
         """
         made = self.calibrated_drafts(mechanism)
         if mechanism is not LAPLACE or not isinstance(self.budget, ApproxDP) or not self.budget.epsilon > 0:
@@ -203,8 +197,8 @@ def _least_proved(drafts: list[NoisePlan]) -> NoisePlan:
     for draft in sorted(drafts, key=lambda one: one.log2_error) if len(drafts) > 1 else drafts:
         if best is not None and not draft.log2_error < best.log2_error:
             break
-        scales, certificate = proved(draft.sensitivity, draft.budget, draft.law, draft.row_scales, draft.cells)
-        made = replace(draft, row_scales=scales)
+        scales, certificate = proved(draft.sensitivity, draft.budget, draft.law, draft.run_scales, draft.cells)
+        made = replace(draft, run_scales=scales)
         made.__dict__["certificate"] = certificate  # what the cached property would compute again
         if best is None or made.log2_error < best.log2_error:
             best = made

@@ -1,19 +1,41 @@
 """Small drawings in SVG, one per table row: positions are percentages, so they fit a phone and a printed page.
 
-Colours come from the page's style sheet by class.
+Colours come from the page's style sheet by class. Python's XML writer escapes every attribute and text.
 """
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element, tostring
 
-from inid.report.drawing import Element, element, picture
+from inid.report.rendering import environment
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["Axis", "axis_over", "bar", "bar_with_interval", "budget_bar", "dots", "sureness", "ticks", "whisker"]
+
+def element(tag: str, *content: Element | str, **attributes: str | float) -> Element:
+    """An element around texts and others; an underscore in the name of an attribute becomes a hyphen."""
+    shape = Element(tag, {name.rstrip("_").replace("_", "-"): str(value) for name, value in attributes.items()})
+    shape.text = "".join(part for part in content if isinstance(part, str))
+    shape.extend(part for part in content if not isinstance(part, str))
+    return shape
+
+
+def picture(*shapes: Element, description: str, height: int, **attributes: str | float) -> "Markup":
+    """A drawing as wide as its place, with what it shows in words."""
+    named = {"role": "img", "aria-label": description} if description else {"aria-hidden": "true"}
+    titles = [element("title", description)] if description else []
+    return _text(element("svg", *titles, *shapes, **attributes, width="100%", height=height, **named))
+
+
+def _text(drawn: Element) -> "Markup":
+    environment()  # says what is missing
+    from markupsafe import Markup
+
+    return Markup(tostring(drawn, encoding="unicode"))  # noqa: S704 - the writer escapes
+
 
 _HEIGHT = 18
 _MARGIN = 2.5  # percent on either side, so that marks at the ends are whole
@@ -28,23 +50,13 @@ class Axis:
     log: bool = False
 
     def at(self, value: float) -> float:
-        """Where a value lies, in percent of the width; values beyond the range lie at its ends.
-
-        >>> Axis(0.0, 10.0).at(5.0), Axis(1.0, 100.0, log=True).at(10.0), Axis(0.0, 10.0).at(99.0)
-        (50.0, 50.0, 97.5)
-        """
+        """Where a value lies, in percent of the width; values beyond the range lie at its ends."""
         low, high, here = (self._scaled(x) for x in (self.low, self.high, value))
         part = (here - low) / (high - low) if high > low else 0.5
         return round(_MARGIN + (100 - 2 * _MARGIN) * min(max(part, 0.0), 1.0), 3)
 
     def ticks(self) -> list[float]:
-        """A few round values within the range.
-
-        >>> Axis(0.0, 100.0).ticks(), Axis(0.5, 200.0, log=True).ticks()
-        ([0.0, 50.0, 100.0], [1.0, 10.0, 100.0])
-        >>> Axis(30_131.0, 33_569.0).ticks()
-        [31000.0, 32000.0, 33000.0]
-        """
+        """A few round values within the range."""
         if self.log:
             first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
             step = max(1, -(-(last - first) // 3))
@@ -54,14 +66,14 @@ class Axis:
     def _round_values(self) -> list[float]:
         span = self.high - self.low
         unit = 10.0 ** math.floor(math.log10(span / 2)) if span > 0 else 1.0
-        found: list[float] = []
+        values: list[float] = []
         for factor in (10, 5, 2, 1, 0.5):  # few, but two at least: one alone says nothing of the scale
             step = unit * factor
-            if len(found) >= 2 and span / step > 2.5:
+            if len(values) >= 2 and span / step > 2.5:
                 break
             first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
-            found = [step * k for k in range(first, last + 1)]
-        return found
+            values = [step * k for k in range(first, last + 1)]
+        return values
 
     def _scaled(self, value: float) -> float:
         return math.log10(max(value, 1e-300)) if self.log else value
@@ -114,11 +126,7 @@ def bar_with_interval(axis: Axis, low: float, value: float, high: float, descrip
 
 
 def budget_bar(spent: int, after: int | None) -> "Markup":
-    """A ledger: what is spent, what one release takes of it, what is left.
-
-    >>> "40 % are spent, this release takes 20 %" in budget_bar(40, 60)
-    True
-    """
+    """A ledger: what is spent, what one release takes of it, what is left."""
     taken = max((after or spent) - spent, 0)
     text = f"{spent} % are spent" if after is None else f"{spent} % are spent, this release takes {taken} %"
     shapes = [element("rect", class_="rest", x=0, width="100%", y=0, height=14, rx=3)]
@@ -134,19 +142,12 @@ def sureness(marks: Sequence[tuple[str, float]]) -> "Markup":
     shapes += [element("circle", class_=f"dot {kind}", cx=f"{axis.at(p)}%", cy=9, r=6) for kind, p in marks]
     for at, side, word in ((2.5, "start", "50 %: a coin toss"), (97.5, "end", "100 %: certain")):
         shapes.append(element("text", word, x=f"{at}%", y=30, text_anchor=side))
-    said = ", ".join(f"{100 * p:.3g} %" for _, p in marks)
-    return picture(*shapes, description=f"How sure, from 50 to 100 %: {said}", height=34, class_="ticks")
+    percents = ", ".join(f"{100 * p:.3g} %" for _, p in marks)
+    return picture(*shapes, description=f"How sure, from 50 to 100 %: {percents}", height=34, class_="ticks")
 
 
 def ticks(axis: Axis, suffix: str = "", *, factor: float = 1, ends: bool = False) -> "Markup":
-    """The labels under a column of drawings.
-
-    Args:
-        axis: Where they lie.
-        suffix: What stands behind each number.
-        factor: What each number is multiplied by.
-        ends: Label the two ends of the axis alone.
-    """
+    """The labels under a column of drawings."""
     shapes = []
     for value in (axis.low, axis.high) if ends else axis.ticks():
         at = axis.at(value)

@@ -1,4 +1,7 @@
-"""The estimates as HTML: rows with intervals, cross tables for two keys, bars for counts, totals where they add up."""
+"""Released numbers as tables of the page: titles, digits, ranges, charts, and notes below them.
+
+A note is made of published numbers and public facts alone, so it costs nothing and reveals nothing more.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -7,17 +10,164 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from inid.report.block_words import COUNTED, OTHER, block_title, digits_of, headings, value_word
 from inid.report.charts import Axis, axis_over, bar_with_interval, ticks, whisker
-from inid.report.estimate_notes import estimate_notes
 from inid.report.inputs import Estimate, EstimateBlock
-from inid.report.number_text import Digits
 from inid.report.rendering import rendered
+from inid.report.wording import Digits, digits_for
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["anchors", "estimate_tables", "estimates_section", "without_idle_others"]
+COUNTED = ("count", "count_distinct", "histogram")
+OTHER = "(other)"  # what stands for keys in no public list
+_WORDS = {
+    "count": "Number of {things}",
+    "count_distinct": "Number of people",
+    "histogram": "Number of {things}",
+    "cumulative": "Number of {things} up to a value",
+    "cdf": "Share of {things} up to a value",
+    "sum": "Sum",
+    "mean": "Mean",
+    "variance": "Variance",
+    "std": "Standard deviation",
+    "covariance": "Covariance",
+    "quantile": "Quantiles",
+}
+
+
+def block_title(block: EstimateBlock, things: str = "rows") -> str:
+    """What a block shows, in words."""
+    dimensions = block.dimensions[1:] if block.span else block.dimensions
+    if block.statistic in ("cdf", "cumulative", "quantile"):
+        dimensions = dimensions[:-1]  # the values themselves
+    by = " and ".join(dimension.heading for dimension in dimensions)
+    subject = _subject(block, things) + (f" {block.span}" if block.span else "")
+    return f"{subject}{',' if ',' in subject else ''} by {by}" if by else subject  # "Mean of income, euros, by sex"
+
+
+def _subject(block: EstimateBlock, things: str) -> str:
+    if block.statistic == "combination":
+        return block.column
+    name = _WORDS.get(block.statistic, block.statistic).format(things=things)
+    if block.statistic == "quantile" and _is_median(block):
+        name = "Median"
+    columns = block.called or " and ".join(dict.fromkeys(block.column.split(",")))
+    return name if block.statistic in COUNTED or not block.column else f"{name} of {columns}"
+
+
+def _is_median(block: EstimateBlock) -> bool:
+    return bool(block.dimensions) and all(level.endswith("(median)") for level in block.dimensions[-1].levels)
+
+
+def value_word(block: EstimateBlock, things: str) -> str:
+    """What stands above the numbers of a block."""
+    if block.statistic == "count_distinct":
+        return "people"
+    if block.statistic in (*COUNTED, "cumulative"):
+        return things
+    return {"cdf": "share", "quantile": "value"}.get(block.statistic, block.statistic)
+
+
+def headings(block: EstimateBlock, things: str) -> list[str]:
+    """What stands above the keys of a block.
+
+    >>> from inid.report import Dimension
+    >>> headings(EstimateBlock("quantile", "age", (Dimension("share", ("50 %",)),), ()), "people")
+    ['share of people up to the value']
+    """
+    found = [dimension.heading for dimension in block.dimensions]
+    return [*found[:-1], f"share of {things} up to the value"] if block.statistic == "quantile" else found
+
+
+def digits_of(block: EstimateBlock) -> Digits:
+    """How the numbers of a block are printed."""
+    intervals = [(number.estimate, number.lower, number.upper) for number in block.estimates]
+    kind = block.statistic
+    return digits_for(
+        intervals, whole=kind in (*COUNTED, "cumulative"), percent=kind == "cdf", levels=kind == "quantile"
+    )
+
+
+_WIDE = ("mean", "variance", "std", "covariance", "cdf", "quantile")  # of several noisy numbers: the range errs wide
+
+
+def estimate_notes(blocks: Sequence[EstimateBlock], level: float, too_noisy: float | None, things: str) -> "Markup":
+    """What ranges and marks mean, and what the numbers make one ask."""
+    every = [number for block in blocks for number in block.estimates]
+    marked = sum(number.too_noisy for number in every)
+    with_others = [b for b in blocks if any(OTHER in dimension.levels for dimension in b.dimensions)]
+    return rendered(
+        "estimate_notes.html",
+        ranges=any(number.lower is not None for number in every),
+        percent=f"{100 * level:.4g}",
+        least="at least " if any(block.statistic in _WIDE for block in blocks) else "",
+        tidied=any(number.estimate is not None and number.lower is None for number in every),
+        totals=any(number.lower is None for number in _totals(blocks)),
+        below=any(
+            (number.estimate or 0) < 0 for block in blocks if block.statistic in COUNTED for number in block.estimates
+        ),
+        limit="" if too_noisy is None else f"{100 * too_noisy:.4g}",
+        marked=marked,
+        numbers=len(every),
+        others=bool(with_others),
+        other_totals=bool(_totals(with_others)),
+        afterthoughts=afterthoughts(blocks, things),
+    )
+
+
+def _totals(blocks: Sequence[EstimateBlock]) -> list[Estimate]:
+    return [number for block in blocks for totals in block.totals.values() for number in totals]
+
+
+def afterthoughts(blocks: Sequence[EstimateBlock], things: str = "rows") -> list[str]:
+    """What published numbers make one ask: do keys match, are lists of keys whole, do bounds fit?"""
+    found = []
+    if _near_zero(blocks):
+        found.append(
+            "All counts of these groups are near 0. Do the public keys match the data, in spelling and in type?"
+        )
+    for block in blocks:
+        found += _others(block, things) if block.statistic == "count" and len(block.dimensions) == 1 else []
+        found += _at_a_bound(block, things) if block.statistic in ("mean", "quantile") else []
+    return list(dict.fromkeys(found))
+
+
+def _near_zero(blocks: Sequence[EstimateBlock]) -> bool:
+    """Whether the released ranges of all groups of several hold 0."""
+    numbers = [
+        number for block in blocks if block.statistic in COUNTED and block.dimensions for number in block.estimates
+    ]
+    known = [number for number in numbers if number.lower is not None and number.upper is not None]
+    return len(known) > 1 and all((number.lower or 0) <= 0 <= (number.upper or 0) for number in known)
+
+
+def _others(block: EstimateBlock, things: str) -> list[str]:
+    """Rows with keys that are in no list, where the range says that there are some."""
+    (dimension,) = block.dimensions
+    if dimension.levels[-1:] != (OTHER,):
+        return []
+    number = block.estimates[-1]
+    if number.lower is None or number.estimate is None or not number.lower > 0:
+        return []
+    about = f"About {number.estimate:,.0f} {things} have a {dimension.name} that is missing or not in the public list."
+    return [f"{about} Is the list whole?"]
+
+
+def _at_a_bound(block: EstimateBlock, things: str) -> list[str]:
+    """Answers whose range ends at a public bound: values beyond it were moved to it."""
+    if block.bounds is None:
+        return []
+    low, high = block.bounds
+    numbers = [
+        number
+        for number in block.estimates
+        if number.lower is not None and number.upper is not None and not number.too_noisy
+    ]
+    if any(number.estimate in (low, high) and number.lower != number.upper for number in numbers):
+        where = f"{block_title(block, things)}: an answer lies at a public bound, {low:g} or {high:g}."
+        return [f"{where} Values beyond it were moved to it. Do the bounds fit?"]
+    return []
+
 
 _MOST_ROWS = 300  # rows shown of one table; the rest is in the files
 _MOST_ACROSS = 8  # columns of a cross table
@@ -35,26 +185,13 @@ def estimates_section(
     things: str = "rows",
     only: str = "",
 ) -> "Markup":
-    """The section of the page with all released numbers.
-
-    Args:
-        blocks: What was released, statistic by statistic.
-        level: The probability of the ranges.
-        too_noisy: The share of the estimate beyond which a range is marked as too wide; None where none is.
-        things: What the rows of the table are.
-        only: Which rows count, where not all do.
-    """
+    """The section of the page with all released numbers."""
     notes = estimate_notes(blocks, level, too_noisy, things)
     return rendered("estimates.html", parts=estimate_tables(blocks, things), notes=notes, only=only, things=things)
 
 
 def anchors(blocks: Sequence[EstimateBlock], prefix: str = "table") -> list[str]:
-    """The place of each block on the page; blocks without groups stand in one table.
-
-    >>> one, many = EstimateBlock("mean", "age", (), ()), EstimateBlock("count", "", ("a dimension",), ())
-    >>> anchors([one, one, many])
-    ['table-1', 'table-1', 'table-3']
-    """
+    """The place of each block on the page; blocks without groups stand in one table."""
     found: list[str] = []
     for at, block in enumerate(blocks):
         joins = at > 0 and not block.dimensions and not blocks[at - 1].dimensions
@@ -85,41 +222,41 @@ class _Look:
     def of(cls, block: EstimateBlock) -> "_Look":
         return cls(block, digits_of(block), _axis(block), _heat(block))
 
-    def cell(self, row: Estimate, *, shaded: bool = True, root: bool = False) -> dict[str, Any]:
+    def cell(self, number: Estimate, *, shaded: bool = True, root: bool = False) -> dict[str, Any]:
         """A number as it is shown."""
-        middle, left, right = self.digits.three((row.estimate, row.lower, row.upper))
+        middle, left, right = self.digits.three((number.estimate, number.lower, number.upper))
         # One without an upper end says nothing of a count.
         ends = (
             ""
-            if row.lower is None
+            if number.lower is None
             else "no information"
-            if row.upper is None
+            if number.upper is None
             else f"{left.removesuffix(' %')} to {right}"
         )
         return {
-            "there": row.estimate is not None,
+            "there": number.estimate is not None,
             "estimate": middle,
             "range": ends,
-            "too_noisy": row.too_noisy,
-            "shade": "dim" if row.too_noisy else self._shade(row, 0.5 if root else 1.0) if shaded else "",
-            "description": "" if row.estimate is None else _description(row),
+            "too_noisy": number.too_noisy,
+            "shade": "dim" if number.too_noisy else self._shade(number, 0.5 if root else 1.0) if shaded else "",
+            "description": "" if number.estimate is None else _description(number),
         }
 
-    def line(self, words: Iterable[str], row: Estimate, *, drawn: bool = True) -> dict[str, Any]:
+    def line(self, words: Iterable[str], number: Estimate, *, drawn: bool = True) -> dict[str, Any]:
         """A number in a row of its own, with its picture."""
-        return {"words": list(words), "cell": self.cell(row), "picture": self._drawn(row) if drawn else ""}
+        return {"words": list(words), "cell": self.cell(number), "picture": self._drawn(number) if drawn else ""}
 
-    def _drawn(self, row: Estimate) -> "Markup | str":
-        if row.lower is None or row.estimate is None or row.upper is None:
+    def _drawn(self, number: Estimate) -> "Markup | str":
+        if number.lower is None or number.estimate is None or number.upper is None:
             return ""
         draw = bar_with_interval if self.block.statistic in _BARS else whisker
-        return draw(self.axis, row.lower, row.estimate, row.upper, _description(row))
+        return draw(self.axis, number.lower, number.estimate, number.upper, _description(number))
 
-    def _shade(self, row: Estimate, power: float) -> str:
+    def _shade(self, number: Estimate, power: float) -> str:
         """One of six shades, by the place of a number between the least and the largest one."""
-        if self.heat is None or row.estimate is None:
+        if self.heat is None or number.estimate is None:
             return ""
-        part = (row.estimate - self.heat.low) / (self.heat.high - self.heat.low)
+        part = (number.estimate - self.heat.low) / (self.heat.high - self.heat.low)
         return f"heat{min(int(_SHADES * max(part, 0) ** power), _SHADES - 1)}"
 
 
@@ -143,8 +280,8 @@ def _grouped(whole: EstimateBlock, things: str, anchor: str) -> "Markup":
     if len(block.dimensions) == 2 and smaller <= _MOST_ACROSS:
         return _cross_table(look, things, anchor, idle)
     cells = product(*(dimension.levels for dimension in block.dimensions))
-    rows = list(zip(cells, block.estimates, strict=True))
-    lines = [look.line(cell, row) for cell, row in rows[:_MOST_ROWS]]
+    numbers = list(zip(cells, block.estimates, strict=True))
+    lines = [look.line(cell, number) for cell, number in numbers[:_MOST_ROWS]]
     names = headings(block, things)
     sums = block.totals.get(())
     total = None
@@ -157,7 +294,7 @@ def _grouped(whole: EstimateBlock, things: str, anchor: str) -> "Markup":
         value_word(block, things),
         lines,
         anchor=anchor,
-        more=len(rows) - _MOST_ROWS,
+        more=len(numbers) - _MOST_ROWS,
         ticks=ticks(look.axis, "%" if look.digits.percent else "", factor=100 if look.digits.percent else 1),
         total=total,
         map=_heat_map(look, things) if len(block.dimensions) == 2 else "",
@@ -221,7 +358,8 @@ def without_idle_others(block: EstimateBlock) -> tuple[EstimateBlock, list[str]]
         for dimension, own in zip(block.dimensions, levels, strict=True)
     ]
     totals = {
-        own: tuple(rows[k] for k in levels[own[0]]) if len(own) == 1 else rows for own, rows in block.totals.items()
+        own: tuple(numbers[k] for k in levels[own[0]]) if len(own) == 1 else numbers
+        for own, numbers in block.totals.items()
     }
     estimates = tuple(block.estimates[cell] for cell in cells[np.ix_(*levels)].ravel().tolist())
     idle = [own.heading for own, size in zip(kept, shape, strict=True) if len(own.levels) < size]
@@ -245,7 +383,7 @@ def _heat_map(look: _Look, things: str) -> "Markup | str":
 
 def _heat(block: EstimateBlock) -> Axis | None:
     """The range of a table of many numbers, over which its cells are shaded: counts from 0 on."""
-    found = [row.estimate for row in block.estimates if row.estimate is not None and not row.too_noisy]
+    found = [number.estimate for number in block.estimates if number.estimate is not None and not number.too_noisy]
     if len(found) < _MANY_CELLS:
         return None
     low, high = 0.0 if block.statistic in _BARS else min(found), max(found)
@@ -256,11 +394,13 @@ def _axis(block: EstimateBlock) -> Axis:
     """A mean alone lies between its bounds; groups over the range of their intervals, with 0 where they add up."""
     if block.statistic == "mean" and block.bounds is not None and not block.dimensions:
         return Axis(*block.bounds)
-    ends = [value for row in block.estimates for value in (row.lower, row.upper) if value is not None]
+    ends = [value for number in block.estimates for value in (number.lower, number.upper) if value is not None]
     return axis_over(ends if block.statistic in ("mean", "quantile") else [0.0, *ends])
 
 
-def _description(row: Estimate) -> str:
-    name = " ".join(word for word in (row.statistic, row.column, row.groups) if word)
-    ends = "" if row.lower is None or row.upper is None else f", between {row.lower:.6g} and {row.upper:.6g}"
-    return f"{name}: {row.estimate:.6g}{ends}"
+def _description(number: Estimate) -> str:
+    name = " ".join(word for word in (number.statistic, number.column, number.groups) if word)
+    ends = (
+        "" if number.lower is None or number.upper is None else f", between {number.lower:.6g} and {number.upper:.6g}"
+    )
+    return f"{name}: {number.estimate:.6g}{ends}"

@@ -1,7 +1,7 @@
-"""The page itself: what was published, the promise in plain words and what it took, the numbers; then the proof."""
+"""The HTML page of a plan, a release or a publication: heading, promise, estimates, technical part."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
@@ -10,20 +10,156 @@ from typing import TYPE_CHECKING, Any
 from inid._version import __version__
 from inid.planning import NoisePlan
 from inid.promises import Budget
-from inid.report.block_words import COUNTED, block_title
-from inid.report.charts import budget_bar, sureness
-from inid.report.estimate_tables import anchors, estimates_section
-from inid.report.inputs import Estimate, ReportInputs
-from inid.report.number_text import Digits, spent_and_left
-from inid.report.plan_summary import summarize_plan
-from inid.report.promise_text import belief_after, belief_in_words, promise_in_words
+from inid.report.charts import axis_over, bar, budget_bar, dots, sureness, ticks
+from inid.report.estimate_tables import (
+    COUNTED,
+    anchors,
+    block_title,
+    estimate_notes,
+    estimate_tables,
+    estimates_section,
+)
+from inid.report.inputs import Estimate, LedgerState, ReportInputs
+from inid.report.plan_summary import PlanLine, PlanSummary, summarize_plan
 from inid.report.rendering import rendered
-from inid.report.technical_part import definition_list, technical_part
+from inid.report.wording import (
+    Digits,
+    belief_after,
+    belief_in_words,
+    detection_in_words,
+    plain_number,
+    plain_ratio,
+    promise_in_words,
+    promise_name,
+    promise_symbols,
+    spent_and_left,
+)
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-__all__ = ["answers_part", "contents", "document", "heading", "page", "promise_section", "report_plan"]
+_MOST = 300  # lines drawn of a plan; the rest is in the record
+_ALLOCATIONS = {"optimal": "optimal", "iid": "i.i.d.", "spr": "equal split"}
+
+
+def technical_part(inputs: ReportInputs) -> "Markup":
+    """Everything that a statistician wants to know and others may skip."""
+    plan = inputs.plan
+    gain = None
+    if plan.opponent is not None:
+        gain = plain_ratio(plan.gains["spr"]), _gain_over(plan, plan.opponent)
+    return rendered(
+        "technical.html",
+        terms=inputs.question,
+        gain=gain,
+        sentences=[text for text in (plan.remark, plan.gain, *plan.worse) if text],
+        ways=ways_to_keep_the_promise(plan),
+        noise=noise_of_each_number(plan),
+        ledger=ledger_part(inputs.ledger),
+        columns=inputs.columns,
+        certificate=definition_list(certificate_terms(inputs)),
+    )
+
+
+def _gain_over(plan: PlanSummary, opponent: str) -> str:
+    """What the gain is counted in: the answers, where the plan releases other numbers."""
+    opponent = opponent.replace("an equal split", "an equal split of the budget")
+    if plan.answers_differ:
+        return f"error of the answers with {opponent}, this plan = 1"
+    return f"error of {opponent}, this plan = 1"
+
+
+def ledger_part(state: LedgerState | None) -> "Markup | str":
+    """The currencies of the ledger; nothing to show where one charge took the whole promise."""
+    if state is None or state.closed:
+        return ""
+    return rendered("ledger.html", ledger=state, total=_kept(state.total))
+
+
+def ways_to_keep_the_promise(plan: PlanSummary) -> "Markup":
+    """The expected error of every way to keep the promise, as bars."""
+    comparison = list(plan.comparison)
+    axis = axis_over([way.ratio for way in comparison], log=True)
+    bars = []
+    for way in comparison:
+        mine = (way.mechanism, way.allocation) == plan.comparison.chosen
+        kind = "plan" if mine else way.allocation if way.mechanism == plan.noise.mechanism else "other"
+        picture = bar(axis, way.ratio, kind if kind != "optimal" else "other", f"{way.ratio:.4g} times the error")
+        over = " over these numbers" if plan.answers_differ and way.allocation == "spr" else ""
+        name = f"{str(way.mechanism).capitalize()}, {_ALLOCATIONS[way.allocation]}{over}"
+        bars.append({"mine": mine, "name": name, "ratio": plain_ratio(way.ratio), "picture": picture})
+    differ = plan.answers_differ and plan.opponent is not None
+    ways = "other noise on the numbers that this plan releases" if differ else "every way to keep the promise"
+    top = plain_ratio(plan.gains["spr"]) if differ else ""
+    return rendered("ways.html", plan=plan, ways=ways, top=top, rows=bars, ticks=ticks(axis, "×"))
+
+
+def noise_of_each_number(plan: PlanSummary, tolerance: str = "its tolerance", *, compared: bool = True) -> "Markup":
+    """The noise of each number, against its tolerance where it has one, else against an equal split."""
+    shown = plan.lines[:_MOST]
+    tolerant = all(line.tolerance is not None for line in shown)
+    marks = [_relative(line, tolerant) for line in shown]
+    axis = axis_over([1.0, *(value for row in marks for value in row.values())], log=True)
+    opponent = plan.opponent or "an equal split"
+    names = {"plan": "this plan", "spr": opponent.removeprefix("an ")}
+    lines = []
+    for line, row in zip(shown, marks, strict=True):
+        # The plan's own dot is drawn last, on top.
+        drawn = [(kind, row[kind], f"{names[kind]} {row[kind]:.3g}") for kind in ("spr", "plan")]
+        picture = dots(axis, drawn, 1.0, line.label)
+        deviation = plain_number(line.deviation, 4)
+        lines.append({"label": line.label, "share": f"{line.share:.1%}", "deviation": deviation, "picture": picture})
+    return rendered(
+        "noise.html",
+        plan=plan,
+        compared=compared,
+        against=tolerance if tolerant else opponent,
+        names=names,
+        lines=lines,
+        ticks=ticks(axis, "×"),
+        more=len(plan.lines) - _MOST,
+    )
+
+
+def _relative(line: PlanLine, tolerant: bool) -> dict[str, float]:
+    one = line.tolerance if tolerant and line.tolerance else line.baselines["spr"]
+    values = {"plan": line.deviation, "spr": line.baselines["spr"]}
+    return {kind: value / one if one > 0 else 1.0 for kind, value in values.items()}
+
+
+def promise_terms(budget: Budget) -> list[tuple[str, str]]:
+    """The promise of a whole release, in symbols and as a test of whether somebody is in the table."""
+    return [("keeps", _kept(budget)), ("as a test", detection_in_words(budget))]
+
+
+def certificate_terms(inputs: ReportInputs) -> list[tuple[str, str]]:
+    """The proof, term by term."""
+    plan = inputs.plan
+    terms = promise_terms(plan.budget)
+    for at, noise in enumerate(plan.steps or (plan.noise,), start=1):
+        proof = noise.certificate
+        if plan.steps:
+            terms.append((f"step {at} keeps", f"{_kept(noise.budget)}, fixed in advance; what the steps cost adds up"))
+        terms += [
+            ("noise", f"{proof.sensitivity.dimension} independent {proof.mechanism} coordinates"),
+            ("sensitivity", str(proof.sensitivity)),
+            ("fingerprint", proof.sensitivity.fingerprint),
+            ("checked", proof.statement),
+            ("spent", f"{proof.spent:.17g} (rounded up)"),
+            ("arithmetic", proof.arithmetic),
+        ]
+    terms += [("released", inputs.time)] if inputs.time else []
+    return terms + ([("digest of the record", inputs.digest)] if inputs.digest else [])
+
+
+def _kept(budget: Budget) -> str:
+    return f"{promise_name(budget)} with {promise_symbols(budget)}"
+
+
+def definition_list(terms: Sequence[tuple[str, str]]) -> "Markup":
+    """Terms and their descriptions."""
+    return rendered("terms.html", terms=terms)
+
 
 _MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
@@ -32,14 +168,7 @@ _MONTHS = (
 
 
 def page(inputs: ReportInputs) -> str:
-    """The whole page as text; nothing in it comes from elsewhere, and no script runs.
-
-    >>> import inid
-    >>> from inid.report import summarize_plan
-    >>> p = inid.plan(inid.Sensitivity.box([1.0, 40.0]), inid.PureDP(epsilon=1.0))
-    >>> page(ReportInputs("Two numbers", summarize_plan(p)))[:15]
-    '<!doctype html>'
-    """
+    """The whole page as text; nothing in it comes from elsewhere, and no script runs."""
     numbers: Markup | str = ""
     if inputs.blocks:
         numbers = estimates_section(
@@ -62,28 +191,12 @@ def document(title: str, parts: "Sequence[Markup | str]") -> str:
 
 
 def report_plan(plan: NoisePlan, path: str | Path, *, title: str = "A plan for private numbers") -> None:
-    """Write a page about a plan, before anything is spent.
-
-    Args:
-        plan: A plan from `inid.plan`.
-        path: Where the page goes; a file that is there is replaced.
-        title: Its heading.
-
-    >>> import inid, tempfile
-    >>> p = inid.plan(inid.Sensitivity.box([1.0, 40.0], labels=["age", "income"]), inid.PureDP(epsilon=1.0))
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     report_plan(p, Path(folder, "plan.html"))
-    """
+    """Write a page about a plan, before anything is spent."""
     Path(path).write_text(page(ReportInputs(title, summarize_plan(plan))), encoding="utf-8")
 
 
 def heading(title: str, parts: Sequence[ReportInputs]) -> "Markup":
-    """The top of a page: its title, when it was released, a warning, and the figures that matter.
-
-    Args:
-        title: The title.
-        parts: What the page shows of each query.
-    """
+    """The top of a page: its title, when it was released, a warning, and the figures that matter."""
     first = parts[0]
     cards = []
     counted = _counted(parts)
@@ -104,12 +217,7 @@ def heading(title: str, parts: Sequence[ReportInputs]) -> "Markup":
 
 
 def contents(parts: Sequence[ReportInputs], entries: Sequence[tuple[str, str, Sequence[str]]]) -> "Markup | str":
-    """What was published and about how many people, as far as that is public; with links.
-
-    Args:
-        parts: What the page shows of each query.
-        entries: Place, name and what stands there.
-    """
+    """What was published and about how many people, as far as that is public; with links."""
     number, counted = _numbers(parts), _counted(parts)
     if not entries:
         return ""
@@ -153,11 +261,11 @@ def _counted(parts: Sequence[ReportInputs]) -> tuple[str, str, str] | None:
         parts = [inputs for inputs in parts if not inputs.only]
     for inputs in parts:
         for block in inputs.blocks:
-            row = _whole(block.estimates, block.totals.get(()), block.dimensions)
-            if block.statistic not in COUNTED or row is None or row.estimate is None:
+            total = _whole(block.estimates, block.totals.get(()), block.dimensions)
+            if block.statistic not in COUNTED or total is None or total.estimate is None:
                 continue
-            middle, left, right = Digits(0).three((max(row.estimate, 0.0), row.lower, row.upper))
-            ends = "" if row.lower is None or row.upper is None else f" ({left} to {right})"
+            middle, left, right = Digits(0).three((max(total.estimate, 0.0), total.lower, total.upper))
+            ends = "" if total.lower is None or total.upper is None else f" ({left} to {right})"
             return middle, "people" if block.statistic == "count_distinct" else inputs.things, ends
     for inputs in parts:
         plan = inputs.plan
@@ -171,10 +279,12 @@ def _is_alike(parts: Sequence[ReportInputs]) -> bool:
     return len({inputs.only for inputs in parts}) == 1
 
 
-def _whole(rows: Sequence[Estimate], totals: Sequence[Estimate] | None, dimensions: Sequence[Any]) -> Estimate | None:
+def _whole(
+    estimates: Sequence[Estimate], totals: Sequence[Estimate] | None, dimensions: Sequence[Any]
+) -> Estimate | None:
     """The number that is about the whole table."""
     if not dimensions:
-        return rows[0]
+        return estimates[0]
     return totals[0] if totals else None
 
 
@@ -192,23 +302,18 @@ def _day(time: str) -> str:
 
 
 def promise_section(inputs: ReportInputs, budget: Budget) -> "Markup":
-    """What the release promises in words, and what it took of the budget, as a picture.
-
-    Args:
-        inputs: The release, or a part of it.
-        budget: The promise of the whole.
-    """
+    """What the release promises in words, and what it took of the budget, as a picture."""
     state, spent = inputs.ledger, {}
     if state is not None and not state.closed:
         share = state.shares.get(inputs.charge or 0, Fraction(0))
-        took = math.ceil(100 * share)
-        others = max(state.percent - took, 0)
+        share_percent = math.ceil(100 * share)
+        others = max(state.percent - share_percent, 0)
         marks = [("plan", belief_after(budget).sure), ("spr", belief_after(state.total).sure)]
         spent = {
-            "took": _said(share, took),
-            "others": _said(sum(state.shares.values(), Fraction(0)) - share, others),
+            "took": _as_share(share, share_percent),
+            "others": _as_share(sum(state.shares.values(), Fraction(0)) - share, others),
             "left": state.parts[1],
-            "bar": budget_bar(others, others + took),
+            "bar": budget_bar(others, others + share_percent),
             "this_alone": belief_in_words(budget),
             "all_of_it": belief_in_words(state.total),
             "scale": sureness(sorted(marks, key=lambda mark: -mark[1])),
@@ -223,7 +328,7 @@ def promise_section(inputs: ReportInputs, budget: Budget) -> "Markup":
     )
 
 
-def _said(share: Fraction, percent: int) -> str:
+def _as_share(share: Fraction, percent: int) -> str:
     """A part of a ledger as people say it: 1/3; else in percent, which add up to 100."""
     words = spent_and_left(share)[0]
     return words if "/" in words else f"{percent} %"
@@ -232,3 +337,49 @@ def _said(share: Fraction, percent: int) -> str:
 def answers_part(inputs: ReportInputs) -> "Markup | str":
     """Answers that are no numbers."""
     return rendered("answers.html", list=definition_list(inputs.answers)) if inputs.answers else ""
+
+
+def publication_page(
+    title: str, parts: Mapping[str, ReportInputs], budget: Budget, worse: Sequence[str], digest: str
+) -> str:
+    """The whole page as text; nothing in it comes from elsewhere, and no script runs."""
+    every = list(parts.values())
+    first = every[0]
+    blocks = [block for inputs in every for block in inputs.blocks]
+    entries = [
+        (
+            f"part-{at}",
+            inputs.title,
+            list(dict.fromkeys(block_title(block, inputs.things) for block in inputs.blocks)),
+        )
+        for at, inputs in enumerate(every, start=1)
+    ]
+    shown = [
+        {
+            "name": name,
+            "title": inputs.title,
+            "only": inputs.only,
+            "things": inputs.things,
+            "answers": answers_part(inputs),
+            "tables": estimate_tables(inputs.blocks, inputs.things, f"part-{at}-table"),
+            "asked": definition_list(inputs.question) if inputs.question else "",
+            "symbols": promise_symbols(inputs.plan.budget),
+            "mechanism": inputs.plan.noise.mechanism,
+            "noise": noise_of_each_number(inputs.plan),
+            "certificate": definition_list(certificate_terms(inputs)),
+        }
+        for at, (name, inputs) in enumerate(parts.items(), start=1)
+    ]
+    body = rendered(
+        "publication.html",
+        heading=heading(title, every),
+        contents=contents(every, entries),
+        promise=promise_section(first, budget),
+        notes=estimate_notes(blocks, first.level, first.too_noisy, first.things) if blocks else "",
+        parts=shown,
+        promised=definition_list(promise_terms(budget)),
+        worse=worse,
+        ledger=ledger_part(first.ledger),
+        digest=definition_list([("digest of the record", digest)]) if digest else "",
+    )
+    return document(title, [body])

@@ -11,9 +11,7 @@ from inid.arguments import Floats
 from inid.mechanisms import MechanismChoice
 from inid.planning import Comparison, NoisePlan, plan
 from inid.promises import Budget
-from inid.report.number_text import plain_ratio
-
-__all__ = ["BASELINES", "PlanLine", "PlanSummary", "summarize_plan"]
+from inid.report.wording import plain_ratio
 
 BASELINES = ("iid", "spr")
 _NO_GAIN = 1.001  # a gain below 0.1 % is called none, as in the remark
@@ -22,18 +20,7 @@ _SAME = 0.01  # of a ratio: two gains that differ by more count different things
 
 @dataclass(frozen=True)
 class PlanLine:
-    """One statistic, or one number of stated sensitivity, and its noise.
-
-    Attributes:
-        label: Its name.
-        share: The part of the promise that it takes.
-        deviation: The standard deviation of its noise.
-        tolerance: The acceptable error that was stated for it, if any.
-        baselines: The standard deviation under "iid" and "spr".
-        sensitivity: How far one person moves it, for a stated number.
-        scale: The scale of its noise, for a stated number.
-        cells: How many cells it has, for a table.
-    """
+    """One statistic, or one number of stated sensitivity, and its noise."""
 
     label: str
     share: float
@@ -51,25 +38,7 @@ class PlanLine:
 
 @dataclass(frozen=True)
 class PlanSummary:
-    """A plan, line by line, beside its baselines.
-
-    Attributes:
-        noise: The plan of all noisy numbers.
-        lines: One per statistic, or per stated number.
-        gains: The expected error under "iid" and "spr", as a ratio to the plan's.
-        remark: A sentence when a baseline is already optimal.
-        rows: The rows assumed, for a table.
-        guessed: Whether these rows are nominal, because no guess was stated.
-        advice: What would make the errors smaller, from public facts alone.
-        opponent: What stands under "spr": an equal split, or the plain way where there is nothing to split; None where
-            there is no other way to spend the promise.
-        units: Whether the numbers are of columns with units of their own, so that i.i.d. noise is a straw man.
-        worst: Whether the error that is made small is the largest one.
-        inside: How noisy the tables inside the asked ones are, in sentences.
-        worse: Which numbers end worse than with an equal part of the promise to themselves, in a sentence.
-        promise: What several steps keep together; None where one noise keeps its own promise.
-        steps: The noise of each of these steps.
-    """
+    """A plan, line by line, beside its baselines."""
 
     noise: NoisePlan
     lines: tuple[PlanLine, ...]
@@ -105,7 +74,7 @@ class PlanSummary:
     def answers_differ(self) -> bool:
         """Whether the gains count answers that are made of the released numbers, which `comparison` counts."""
         gain = self.gains["spr"]
-        return all(abs(row.ratio - gain) > _SAME * gain for row in self.comparison if row.allocation == "spr")
+        return all(abs(way.ratio - gain) > _SAME * gain for way in self.comparison if way.allocation == "spr")
 
     @property
     def error_name(self) -> str:
@@ -129,21 +98,21 @@ class PlanSummary:
 
         Several steps of fixed cost have nothing to be compared with.
         """
-        rows = (
+        ways = (
             []
             if self.promise
             else [
                 {
-                    "mechanism": row.mechanism,
-                    "allocation": row.allocation,
-                    "error": row.error,
-                    "decibel": row.decibel,
-                    "ratio": row.ratio,
+                    "mechanism": way.mechanism,
+                    "allocation": way.allocation,
+                    "error": way.error,
+                    "decibel": way.decibel,
+                    "ratio": way.ratio,
                 }
-                for row in self.comparison
+                for way in self.comparison
             ]
         )
-        return self.figures() | {"comparison": rows}
+        return self.figures() | {"comparison": ways}
 
     def figures(self) -> dict[str, Any]:
         """The same without the comparison, which takes as long as six plans."""
@@ -171,19 +140,7 @@ def summarize_plan(
     tolerance: Sequence[float] | None = None,
     mechanism: MechanismChoice = "auto",
 ) -> PlanSummary:
-    """A plan for stated sensitivities beside the best i.i.d. noise and the best equal split of the same promise.
-
-    Args:
-        noise: The plan.
-        labels: One name per number; the sensitivity's own by default, else their positions.
-        tolerance: The acceptable error of each number, if any was stated.
-        mechanism: What the baselines may choose from.
-
-    >>> import inid
-    >>> p = inid.plan(inid.Sensitivity.box([1.0, 40.0], labels=["age", "income"]), inid.PureDP(epsilon=1.0))
-    >>> [(line.label, round(line.share, 3)) for line in summarize_plan(p).lines]
-    [('age', 0.079), ('income', 0.921)]
-    """
+    """A plan for stated sensitivities beside the best i.i.d. noise and the best equal split of the same promise."""
     own = noise.sensitivity.labels
     names = labels or (own if own and len(own) == noise.dimension else [str(at) for at in range(noise.dimension)])
     others = {

@@ -13,20 +13,14 @@ if TYPE_CHECKING:
     from jinja2 import Environment
     from markupsafe import Markup
 
-__all__ = ["environment", "rendered"]
-
 
 @cache
 def environment(package: str | None = None) -> "Environment":
-    """Templates of the report, and those of one more package under their own names.
-
-    Raises:
-        MissingExtraError: jinja2 is not installed.
-    """
+    """Templates of the report, and those of one more package under their own names."""
     try:
         from jinja2 import ChoiceLoader, Environment, PackageLoader, PrefixLoader, StrictUndefined
     except ImportError:
-        raise MissingExtraError("reports need jinja2: run pip install 'inid[tables]'.") from None
+        raise MissingExtraError("reports need jinja2: run pip install '.[tables]' in inid's checkout.") from None
     shared = PrefixLoader({"report": PackageLoader("inid.report")})
     return Environment(
         loader=ChoiceLoader([shared, *([PackageLoader(package)] if package else [])]),
@@ -38,11 +32,7 @@ def environment(package: str | None = None) -> "Environment":
 
 
 def rendered(template: str, /, **context: Any) -> "Markup":
-    """A template of the report, with every text in it escaped; itself it enters another as it is.
-
-    >>> rendered("terms.html", terms=[("a < b", "yes")])
-    Markup('<dl><dt>a &lt; b</dt><dd>yes</dd></dl>')
-    """
+    """A template of the report, with every text in it escaped; itself it enters another as it is."""
     made = environment()  # says what is missing
     from markupsafe import Markup
 

@@ -1,6 +1,6 @@
-"""The types of values by column: limits, keys, edges, fill values, probabilities, tolerances, formulas.
+"""The types of values by column: limits, keys, edges, fill values, probabilities, tolerances, formulas, groupings.
 
-On a command line names that hold a comma or an equals sign cannot be written; a TOML file can hold them.
+A name that holds a comma or an equals sign cannot be written on a command line; a TOML file can hold it.
 """
 
 import math
@@ -13,10 +13,19 @@ from typing import Any, ClassVar, TypeVar
 
 from inid.arguments import shown
 from inid.errors import ArgumentError
-from inid.schema.number_types import probability, read_float
-from inid.schema.values import ValueType, column_name, entries_of, is_list, joined, number_text, split, wrong_value
-
-__all__ = ["ByColumn", "Cells", "Fills", "Formulas", "Intervals", "Keys", "NumbersByName", "Probabilities", "malformed"]
+from inid.schema.values import (
+    Names,
+    ValueType,
+    column_name,
+    entries_of,
+    is_list,
+    joined,
+    number_text,
+    probability,
+    read_float,
+    split,
+    wrong_value,
+)
 
 _T = TypeVar("_T")
 
@@ -28,11 +37,7 @@ _QUOTED = re.compile(r"""^(['"])(.*)\1$""", re.DOTALL)
 
 
 class ByColumn(ValueType):
-    """Something by column. A flag begins a column with an equals sign, and the entries after it continue it.
-
-    Attributes:
-        cure: What is wanted, in words.
-    """
+    """Something by column. A flag begins a column with an equals sign, and the entries after it continue it."""
 
     nothing: Any = {}  # noqa: RUF012 - never changed
     repeats: ClassVar[bool] = True
@@ -47,11 +52,7 @@ class ByColumn(ValueType):
 
     @abstractmethod
     def entry(self, name: str, value: Any) -> Any:
-        """Check what one column has.
-
-        Raises:
-            ArgumentError: It does not fit.
-        """
+        """Check what one column has."""
 
     def from_field(self, name: str, held: Any) -> Any:
         if not isinstance(held, Mapping):
@@ -127,16 +128,7 @@ class _Lists(ByColumn):
 
 @dataclass(frozen=True)
 class Keys(_Lists):
-    """Lists of public keys by column: whole numbers if all keys of the column look like it, else texts.
-
-    Attributes:
-        ranges: Whether 0:115 alone stands for all whole numbers from 0 to 115.
-
-    >>> Keys().from_text("--choose", "sex=F,M,year=2020,2021"), Keys().from_text("--choose", 'code="1","2"')
-    ({'sex': ['F', 'M'], 'year': [2020, 2021]}, {'code': ['1', '2']})
-    >>> Keys(ranges=True).from_text("--domains", "age=0:3")
-    {'age': [0, 1, 2, 3]}
-    """
+    """Lists of public keys by column: whole numbers if all keys of the column look like it, else texts."""
 
     ranges: bool = False
     words: str = "table of lists of public keys by column"
@@ -164,11 +156,7 @@ class Cells(_Lists):
 
 
 class Bins(_Lists):
-    """How many bins each column has, or their edges.
-
-    >>> Bins().read("bins", {"age": 16, "income": [0, "1e4", 50_000]})
-    {'age': (16.0,), 'income': (0.0, 10000.0, 50000.0)}
-    """
+    """How many bins each column has, or their edges."""
 
     is_number = True
     words = "table of numbers of bins, or of lists of their edges, by column"
@@ -182,11 +170,7 @@ class Bins(_Lists):
 
 
 class Fills(_Lists):
-    """One fill value by column, a number or a category.
-
-    >>> Fills().read("missing", {"age": 40, "sex": "F"})
-    {'age': 40.0, 'sex': 'F'}
-    """
+    """One fill value by column, a number or a category."""
 
     field = "entries"
     words = "table of one value by column"
@@ -200,11 +184,7 @@ class Fills(_Lists):
 
 
 class Probabilities(_Lists):
-    """Lists of probabilities by column.
-
-    >>> Probabilities().read("quantile", {"age": [0.25, "0.5"]})
-    {'age': (0.25, 0.5)}
-    """
+    """Lists of probabilities by column."""
 
     field = "entries"
     words = "table of lists of probabilities by column"
@@ -221,13 +201,7 @@ class Probabilities(_Lists):
 
 
 class Intervals(ByColumn):
-    """Lower and upper limits by column.
-
-    >>> Intervals().from_text("--bounds", "age=0:100,change=-5:5")
-    {'age': ['0', '100'], 'change': ['-5', '5']}
-    >>> Intervals().read("bounds", {"age": [0, 100]})
-    {'age': (0.0, 100.0)}
-    """
+    """Lower and upper limits by column."""
 
     is_number = True
     field = "limits"
@@ -265,13 +239,7 @@ class Intervals(ByColumn):
 
 
 class NumbersByName(ByColumn):
-    """Numbers by name, or one after the other.
-
-    >>> NumbersByName().from_text("--tolerance", "mean(age)=1,income=500")
-    {'mean(age)': '1', 'income': '500'}
-    >>> NumbersByName().read("tolerance", {"age": 1, "income": "500"}), NumbersByName().read("tolerance", [1, 500])
-    ({'age': 1.0, 'income': 500.0}, (1.0, 500.0))
-    """
+    """Numbers by name, or one after the other."""
 
     nothing: Any = None
     is_number = True
@@ -308,10 +276,6 @@ class NumbersByName(ByColumn):
 @dataclass(frozen=True)
 class Formulas(ByColumn):
     """One formula by name, with semicolons between them.
-
-    Attributes:
-        cure: What is wanted, in words.
-        syntax: How it is written.
 
     >>> Formulas().from_text("--derive", "double=age * 2; adult=age >= 18")
     {'double': 'age * 2', 'adult': 'age >= 18'}
@@ -363,3 +327,154 @@ def _store(name: str, found: dict[str, _T], key: str, value: _T) -> None:
 def malformed(name: str, value: str, cure: str) -> ArgumentError:
     """The error of a text that is not written as its type is."""
     return ArgumentError(f"{name} does not fit, got {shown(value)}: {cure}.")
+
+
+_WHOLE_TABLE = "*"  # the table of no columns
+_BY = re.compile(r"\s+by\s+")
+
+
+class Groupings(ByColumn):
+    """By column the groupings in which it is asked: "age by sex,race"; a column alone has the groups of --by.
+
+    >>> Groupings().from_text("--cdf", "age; size"), Groupings().from_text("--cdf", "age; age by sex,race; size by")
+    ({'age': [], 'size': []}, {'age': [[], ['sex', 'race']], 'size': [[]]})
+    """
+
+    field = "groupings"
+    words = 'table of lists of groupings by column, `age = [[], ["sex"]]`; `[]` is the grouping of `by`'
+    cure = 'give each column a list of groupings, for example age = [[], ["sex"]]'
+
+    def read(self, name: str, value: Any) -> Any:
+        if isinstance(value, Mapping) and not all(map(is_list, value.values())):
+            raise wrong_value(name, value, self.cure)
+        return super().read(name, value)
+
+    def entry(self, name: str, value: Any) -> tuple[tuple[str, ...], ...]:
+        return tuple(Names().read(name, one) for one in value)
+
+    def separator(self, texts: Sequence[str]) -> str:
+        return ";"
+
+    def from_text(self, name: str, text: str) -> Any:
+        entries = [(entry, *_BY.split(f"{entry} ", maxsplit=1)) for entry in map(str.strip, text.split(";")) if entry]
+        found: dict[str, list[list[str]]] = {}
+        for entry, before, *groups in entries:
+            column = before.strip()
+            if not column:
+                raise malformed(name, entry, "write column, or column by group,group, for example age by sex")
+            alone = not groups and sum(other[1].strip() == column for other in entries) == 1
+            found.setdefault(column, []).extend([] if alone else [split(groups[0]) if groups else []])
+        return found
+
+    def _text(self, value: Any) -> str:
+        listed = [(name, groups) for name, several in value.items() for groups in several or [None]]
+        return ";".join(name if groups is None else f"{name} by {','.join(groups)}".strip() for name, groups in listed)
+
+    def _is_empty(self, entry: Any) -> bool:
+        return bool(entry == "")  # an empty list is the grouping of "by"
+
+
+@dataclass(frozen=True)
+class NamesOrGroupings(Names):
+    """A list of columns; or for each column the tables by which it is asked, as `Groupings` are.
+
+    >>> kind = NamesOrGroupings("ticks")
+    >>> kind.read("mean", ["age"]), kind.read("mean", {"income": [["sex"], ["region", "sex"]]})
+    (('age',), {'income': (('sex',), ('region', 'sex'))})
+    >>> kind.from_text("--mean", "age,income"), kind.from_text("--mean", "income by sex;income by sex,age")
+    (['age', 'income'], {'income': [['sex'], ['sex', 'age']]})
+    """
+
+    words: str = 'list of columns; or a table of lists of tables by column, `income = [["sex"], ["region", "sex"]]`'
+
+    def read(self, name: str, value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return super().read(name, value)
+        found = Groupings().read(name, value)
+        for column, tables in found.items():
+            if not tables:
+                cure = 'pass its tables, for example [["sex"], ["region", "sex"]]'
+                raise wrong_value(f"{name} of {column}", [], cure)
+        return found or ()  # nothing is asked, in either form
+
+    def separator(self, texts: Sequence[str]) -> str:
+        return ";" if any(map(_by_tables, texts)) else ","
+
+    def from_text(self, name: str, text: str) -> Any:
+        return Groupings().from_text(name, text) if _by_tables(text) else split(text)
+
+    def _text(self, value: Any) -> str:
+        return Groupings()._text(value) if isinstance(value, Mapping) else super()._text(value)  # noqa: SLF001
+
+    def from_field(self, name: str, held: Any) -> Any:
+        return Groupings().from_field(name, held) if isinstance(held, Mapping) else super().from_field(name, held)
+
+
+@dataclass(frozen=True)
+class KeysOrGroupings(Keys):
+    """Public keys by column; or several groupings by columns that have a public domain, * for the whole table.
+
+    >>> kind = KeysOrGroupings()
+    >>> kind.read("by", {"sex": ["F", "M"]}), kind.read("by", [["sex"], ["sex", "region"]])
+    ({'sex': ('F', 'M')}, (('sex',), ('sex', 'region')))
+    >>> kind.from_text("--by", "sex=F,M"), kind.from_text("--by", "sex;region,sex;*")
+    ({'sex': ['F', 'M']}, [['sex'], ['region', 'sex'], []])
+    """
+
+    words: str = (
+        "table of lists of public keys by column; or a list of groupings, each a list of columns with `domains`"
+    )
+
+    def read(self, name: str, value: Any) -> Any:
+        if value is None or isinstance(value, Mapping):
+            return super().read(name, value)
+        if not is_list(value) or any(isinstance(entry, str) for entry in value):
+            cure = 'give each column its keys, sex=F,M, or groupings, for example [["sex"], ["sex", "age"]]'
+            raise wrong_value(name, value, cure)
+        return tuple(Names().read(name, entry) for entry in value) or {}
+
+    def separator(self, texts: Sequence[str]) -> str:
+        return "," if any("=" in text for text in texts) else ";"
+
+    def from_text(self, name: str, text: str) -> Any:
+        if "=" in text:
+            return super().from_text(name, text)
+        return [[] if table.strip() == _WHOLE_TABLE else split(table) for table in text.split(";")]
+
+    def _text(self, value: Any) -> str:
+        if is_list(value):
+            return ";".join(",".join(table) or _WHOLE_TABLE for table in value)
+        return super()._text(value)
+
+
+class Tables(ValueType):
+    """Tables as lists of columns, with semicolons between them; or how many columns each has."""
+
+    repeats = True
+    field = "tables"
+    words = "list of tables, each a list of columns; or a number for all tables over so many columns"
+
+    def read(self, name: str, value: Any) -> Any:
+        if value is None or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+            return value
+        if not is_list(value) or not value:
+            cure = 'pass tables, for example [["sex", "age"], ["race"]], or how many columns each has'
+            raise wrong_value(name, value, cure)
+        return tuple(Names().read(name, table) for table in value)
+
+    def separator(self, texts: Sequence[str]) -> str:
+        return ";"
+
+    def from_text(self, name: str, text: str) -> Any:
+        return int(text) if text.isdecimal() else [split(table) for table in text.split(";")]
+
+    def _text(self, value: Any) -> str:
+        return ";".join(",".join(table) for table in value) if is_list(value) else str(value)
+
+    def from_field(self, name: str, held: Any) -> Any:
+        text = super().from_field(name, held)
+        return int(text) if isinstance(text, str) and text.isdecimal() else text
+
+
+def _by_tables(text: str) -> bool:
+    return _BY.search(f"{text} ") is not None

@@ -1,22 +1,30 @@
-"""Other keys: numbers without a table, promise, noise, ledger and outputs, in the order of help and files.
-
-What a key means stands in its entry and nowhere else. What goes together is checked where a job is read.
-"""
+"""Every option but those of tables: sensitivities, promise, noise, ledger, outputs, streams, in the order of help."""
 
 from inid.schema.by_column import Formulas, NumbersByName
 from inid.schema.key import Key, register
-from inid.schema.number_types import OFF, Number, Numbers, Part, positive, probability
 from inid.schema.questions import Questions
-from inid.schema.values import Choice, File, Names, Switch, Word
-
-__all__: list[str] = []
+from inid.schema.values import (
+    OFF,
+    Choice,
+    File,
+    Names,
+    Number,
+    Numbers,
+    Part,
+    Periods,
+    Switch,
+    Word,
+    positive,
+    probability,
+    whole,
+)
 
 register(
     Key(
         "sensitivity",
         Numbers(),
         "X,...",
-        "Without a table: how far one person moves each number.",
+        "Without a table: how much one person can change each number.",
         "stated",
         "Sensitivity",
         "numbers",
@@ -54,8 +62,8 @@ register(
         "question",
         Questions(),
         "'NAME OPTIONS'",
-        "Several questions under one promise and one charge: give it once for each, with its name and its own options, "
-        "'pay --mean income --where \"age > 30\"'.",
+        "One of several questions that share one promise and one charge; repeat it for each. State its name and its "
+        "options: 'pay --mean income --where \"age > 30\"'.",
         "questions",
         "Questions",
         "",
@@ -64,23 +72,23 @@ register(
         "importance",
         positive("2"),
         "X",
-        "Of one of several questions: what its error counts (default: 1).",
+        "With several questions: the weight of this question's error (default: 1).",
         "own",
         "Importance",
         "own",
         "1",
-        "How much the error of this question counts beside that of the others.",
+        "The weight of this question's error beside that of the others.",
     ),
     Key(
         "share",
         Part(rest=False, words='text, such as `"1/10"`'),
         "P",
-        "Of one of several questions: the part of the promise that it takes whatever its error is, such as 1/10.",
+        "With several questions: a fixed part of the promise for this one, such as 1/10.",
         "own",
         "Share of the promise",
         "own",
         "for example 1/10",
-        "A part that it takes whatever its error is; the other questions divide the rest.",
+        "A fixed part of the promise for this question; the other questions divide the rest.",
     ),
 )
 
@@ -152,26 +160,26 @@ register(
         "tolerance",
         NumbersByName(),
         "NAME=X,...",
-        "The error you could live with, by column or label.",
+        "The largest error that is acceptable, by column or label.",
         "noise",
         "Tolerance",
         "columns",
-        note="The error that you could live with, in the unit of the column. Noise moves away from numbers whose "
-        "tolerance is tight, to those where it is loose.",
+        note="The largest error that you accept, in the unit of the column. Numbers with a tight tolerance get less "
+        "noise, the others more.",
         inside=True,
     ),
     Key(
         "weights",
         NumbersByName(),
         "NAME=X,...",
-        "What a unit of error costs, instead of --tolerance.",
+        "The cost of one unit of error, instead of --tolerance.",
         "noise",
         place="",
     ),
     Key(
         "objective",
         Choice(
-            {"max": "the largest error, in tolerances", "sum": "all squared errors together"},
+            {"max": "the largest error, in tolerances", "sum": "the sum of squared errors"},
             "the largest error, in tolerances",
         ),
         "NAME",
@@ -179,8 +187,8 @@ register(
         "noise",
         "Make small",
         "tables",
-        note="What the plan makes small: the largest error of all tables in units of their tolerances, or all "
-        "squared errors together.",
+        note="What the plan minimizes: the largest error of all tables, in units of their tolerances, or the sum of "
+        "squared errors.",
     ),
     Key(
         "order",
@@ -190,7 +198,7 @@ register(
         "noise",
         "Order of the error",
         example="2",
-        note="How errors are added up: 2 adds squares, a larger order looks at the largest error.",
+        note="How errors are added up: 2 adds squares, a larger order gives more weight to the largest error.",
     ),
 )
 
@@ -203,14 +211,13 @@ register(
         "ledger",
         "Ledger",
         "data",
-        note="The file that adds up what all releases together tell. A release is charged to it before the table "
-        "is read.",
+        note="The file that keeps count of the privacy budget. A release is charged to it before the table is read.",
     ),
     Key(
         "name",
         Word(),
         "NAME",
-        "A database holds any number of ledgers; this one (default: default).",
+        "The name of the ledger; a file or database holds any number of them (default: default).",
         "ledger",
         "Name in the ledger file",
         example="default",
@@ -223,7 +230,7 @@ register(
         "With --person: what the ledger calls a person (default: the column).",
         "ledger",
         "Unit of the ledger",
-        note="What the ledger calls the person who is protected: it must be the word with which the ledger was made.",
+        note="What the ledger calls the person who is protected. Use the word with which the ledger was made.",
     ),
     Key("label", Word(), "TEXT", "A note for the ledger's history.", "ledger", "Note for the ledger"),
     Key(
@@ -245,32 +252,30 @@ register(
         "output",
         "Probability of the intervals",
         example="0.95",
-        note="How often the printed intervals hold the exact value: 0.95 is 19 times of 20.",
+        note="How often the printed intervals hold the exact value: 0.95 is 19 times out of 20.",
     ),
     Key(
         "combine",
         Formulas("give each combination a name, for example gap=count(sex='F') - count(sex='M')"),
         "NAME=FORMULA;...",
-        "Of several tables: linear combinations of cells, gap=count(sex='F') - count(sex='M').",
+        "With several tables: linear combinations of cells, gap=count(sex='F') - count(sex='M').",
         "output",
         "Combined cells",
         "cells",
         "gap = count(sex='F') - count(sex='M')",
-        "One per line, name = sum or difference of cells: published with an interval of its own, at no cost of "
-        "privacy.",
+        "One per line, name = sum or difference of cells: published with its own interval, without any privacy cost.",
         inside=True,
     ),
     Key(
         "tidy",
         Switch(),
         "",
-        "Of several tables: counts that are not negative and agree with each other; no intervals.",
+        "With several tables: counts that are not negative and agree with each other, without intervals.",
         "output",
         "Tidy counts",
         "tidy",
-        note="Tidy counts are not negative and agree between tables, at no cost of privacy; they have no "
-        "intervals. "
-        "Whole numbers go with them.",
+        note="Tidy counts are not negative and agree between tables, without any privacy cost. They have no "
+        "intervals. Whole numbers need tidy counts.",
         negative=True,
         inside=True,
     ),
@@ -278,7 +283,7 @@ register(
         "integers",
         Switch(),
         "",
-        "Counts as whole numbers of at least 0; of several tables, with --tidy.",
+        "Print counts as whole numbers of at least 0; with several tables this needs --tidy.",
         "output",
         "Whole numbers",
         "tidy",
@@ -289,7 +294,7 @@ register(
         "too_noisy",
         positive("0.3", OFF),
         "SHARE",
-        "Mark numbers whose interval is wider than this share of the estimate; off marks none, in the report either.",
+        "Mark numbers whose interval is wider than this share of the estimate; off marks none, in the report neither.",
         "output",
         place="",
     ),
@@ -329,4 +334,91 @@ register(
     ),
     Key("report", File(), "FILE", "Write a page about the release to this HTML file.", "output", place=""),
     Key("record", File(), "FILE", "Write everything to this JSON file, for inid verify.", "output", place=""),
+)
+
+
+register(
+    Key(
+        "periods",
+        Periods(),
+        "A:B",
+        "The first and last year, month or day (2027-01:2027-12), or names with commas.",
+        "stream",
+        "Periods",
+        "stream",
+        "2027-01:2027-12",
+        "The first and the last year, month or day, with a colon between them; or names with commas. They are public, "
+        "and never change.",
+    ),
+    Key(
+        "contributes",
+        whole("every"),
+        "K",
+        "In how many periods one person counts at most (default: 1), or every.",
+        "stream",
+        "Periods per person",
+        "contributes",
+        "1; a number, or every",
+        "In how many periods one person counts at most. If rows belong to people, a secret list in the stream's "
+        "file keeps count. Without people each row is in one period: leave it at 1, or state every.",
+    ),
+    Key(
+        "want",
+        Choice({"totals": "totals", "windows": "windows", "periods": "single periods"}, "totals"),
+        "WORD",
+        "What should be most accurate: totals (the default), windows or periods.",
+        "stream",
+        "What is to be accurate",
+        "stream",
+    ),
+    Key(
+        "window",
+        whole(),
+        "N",
+        "With --want windows: how many periods a window has.",
+        "stream",
+        "Periods in a window",
+        "stream",
+        "for example 3",
+    ),
+)
+
+
+register(
+    Key(
+        "rule",
+        Word(),
+        "RULE",
+        "auto (the default), or gaussian: nearly all releases are Gaussian.",
+        "new ledger",
+        place="",
+    ),
+    Key(
+        "currency",
+        Choice(
+            {
+                "mu^2": "Gaussian noise: tables, means, many numbers at a time",
+                "epsilon": "Laplace noise: few numbers, or promises without a delta",
+                "renyi": "both kinds of noise, and training of models",
+            },
+            "not at all: every release states its promise in numbers",
+        ),
+        "WORD",
+        "The unit in which --part is counted: epsilon, mu^2 or renyi. It cannot be added later.",
+        "new ledger",
+        "Parts are counted in",
+        "ledger",
+        note="Whether a release may take a part of the budget, such as a third, and the kind of noise for which "
+        "parts add up. It cannot be added later. Most publications have Gaussian noise.",
+    ),
+    Key(
+        "reserve",
+        probability("1e-7"),
+        "X",
+        "The part of --delta that is reserved for --discover, which needs some beside its noise.",
+        "new ledger",
+        "Delta reserved for finding keys",
+        "ledger",
+        "none, if left empty",
+    ),
 )

@@ -4,14 +4,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from inid.accounting.short_texts import read_word
-from inid.arguments import shown
+from inid.arguments import read_word, shown
 from inid.errors import ArgumentError
 from inid.schema.by_column import malformed
 from inid.schema.key import flag_words, from_fields, keys_of_a_question, to_fields
 from inid.schema.values import ValueType, wrong_value
-
-__all__ = ["Questions"]
 
 _CURE = "name each question and state what it asks, for example [question.people] with count = true"
 _SYNTAX = "write a name and its options, for example --question 'pay --mean income --where \"age > 30\"'"
@@ -19,11 +16,7 @@ _BETWEEN = "\0"  # no argument of a command can hold it
 
 
 class Questions(ValueType):
-    """Named questions. A flag states one: its name, and its options as on a command line.
-
-    >>> Questions().from_text("--question", "pay --mean income --by sex=F,M --importance 2")
-    {'pay': {'mean': ['income'], 'by': {'sex': ['F', 'M']}, 'importance': '2'}}
-    """
+    """Named questions. A flag states one: its name, and its options as on a command line."""
 
     nothing: Any = {}  # noqa: RUF012 - never changed
     repeats = True

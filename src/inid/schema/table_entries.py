@@ -1,12 +1,20 @@
 """The keys of a table: its public facts, who is protected, and what is asked, in the order of help and files."""
 
-from inid.schema.by_column import Bins, Cells, Fills, Formulas, Intervals, Keys, Probabilities
-from inid.schema.by_tables import Groupings, KeysOrGroupings, NamesOrGroupings, Tables
+from inid.schema.by_column import (
+    Bins,
+    Cells,
+    Fills,
+    Formulas,
+    Groupings,
+    Intervals,
+    Keys,
+    KeysOrGroupings,
+    NamesOrGroupings,
+    Probabilities,
+    Tables,
+)
 from inid.schema.key import Key, register
-from inid.schema.number_types import probability, whole
-from inid.schema.values import Choice, Names, Switch, Word
-
-__all__: list[str] = []
+from inid.schema.values import Choice, Names, Switch, Word, probability, whole
 
 _COLUMNS = "COL,..."
 _TICKS = Names("ticks")
@@ -41,13 +49,13 @@ register(
         "bounds",
         Intervals(),
         "COL=LO:HI,...",
-        "Public limits of each column; values beyond are clipped.",
+        "Public limits of each column; values beyond them are clipped.",
         "table",
         "Limits",
         "columns",
-        note="The least and the largest value that counts, such as 0 to 110 for an age: values beyond are moved to "
-        "the nearer one. They are public knowledge, never read off the table. Narrower limits mean less "
-        "noise.",
+        note="The least and the largest value that counts, such as 0 to 110 for an age: values beyond them are "
+        "moved to the nearer one. Limits are public knowledge, never read off the table. Narrower limits mean "
+        "less noise.",
     ),
     Key(
         "count",
@@ -71,15 +79,12 @@ register(
         asks=True,
         negative=True,
     ),
-    _asked(
-        "sum",
-        NamesOrGroupings("ticks"),
-        'Sums of columns; "income by sex", "income by region,sex" by several tables, like --mean.',
-    ),
+    _asked("sum", NamesOrGroupings("ticks"), 'Sums of columns; or in tables, like --mean: "income by sex".'),
     _asked(
         "mean",
         NamesOrGroupings("ticks"),
-        'Means of columns; "income by sex" by tables over columns with --domains, any number of them.',
+        'Means of columns; or in tables over columns that have --domains: "income by sex". Repeat it for several '
+        "tables.",
     ),
     _asked("variance", _TICKS, "Variances of columns."),
     _asked("std", _TICKS, "Standard deviations of columns."),
@@ -124,7 +129,7 @@ register(
         "cumulative",
         Groupings(),
         "COL [by COL,...]",
-        "Running totals in rows, likewise.",
+        'Running numbers of rows up to each value of a column, or in groups: "age by sex".',
         "question",
         "Running total",
         "order",
@@ -135,8 +140,8 @@ register(
         "by",
         KeysOrGroupings(),
         "COL=KEY,...",
-        "All of it for each of these public keys; or with columns alone, which have --domains, a grouping of --count, "
-        "--mean and --sum: give it once per grouping (* is the whole table).",
+        "Compute every statistic for each of these public keys. Columns without keys (they need --domains) are one "
+        "grouping of --count, --mean and --sum; repeat it for several groupings (* is the whole table).",
         "question",
         "Groups",
         "groups",
@@ -147,7 +152,7 @@ register(
         "discover",
         Word("a column", "column"),
         "COL",
-        "The keys of a column that nobody listed, with --count or --count-distinct.",
+        "Find the keys of a column (partition selection), with --count or --count-distinct.",
         "question",
         "Column of the keys",
         "keys",
@@ -160,7 +165,7 @@ register(
         "max_keys",
         whole(),
         "N",
-        "With --discover: how many keys of one person count (default: 1).",
+        "With --discover: the largest number of keys that count for one person (default: 1).",
         "question",
         "Keys per person",
         "keys",
@@ -170,7 +175,7 @@ register(
         "discover_delta",
         probability("1e-8"),
         "X",
-        "With --discover: how likely a key that only one person has may appear, say 1e-8.",
+        "With --discover: the probability that a key of a single person appears, such as 1e-8.",
         "question",
         "Delta of the threshold",
         "keys",
@@ -190,19 +195,20 @@ register(
         "choose",
         Keys(),
         "COL=KEY,...",
-        "The largest of these groups, by rows or, with --count-distinct, people.",
+        "Publish which of these groups has the most rows (with --count-distinct: the most people).",
         "question",
         "Groups to choose from",
         "keys",
         "F, M",
-        "Which of these public groups has the most rows: only its name is published, no count. A release of its own.",
+        "Which of these public groups has the most rows: only its name is published, no count. It cannot be "
+        "combined with other statistics.",
         asks=True,
     ),
     Key(
         "synthetic",
         Switch(),
         "",
-        "Synthetic rows of all columns with --domains or --bins; see --rows-out.",
+        "Make synthetic rows of all columns that have --domains or --bins; see --rows-out.",
         "question",
         "Rows like the table's",
         "synthetic",
@@ -212,7 +218,7 @@ register(
         "synthetic_columns",
         Names("ticks"),
         _COLUMNS,
-        "With --synthetic: of these columns only.",
+        "With --synthetic: make only these columns.",
         "question",
         "Columns of the rows",
         "synthetic",
@@ -221,7 +227,7 @@ register(
         "synthetic_target",
         Word("a column", "column"),
         "COL",
-        "With --synthetic: the column that models of the rows will predict.",
+        "With --synthetic: the column that models will predict; pairs with it are measured more accurately.",
         "question",
         "Column to predict",
         "synthetic",
@@ -232,19 +238,19 @@ register(
         "bins",
         Bins(),
         "COL=N,...",
-        "With --synthetic: how many bins a column of numbers has, or their edges.",
+        "With --synthetic: the number of bins of a numeric column, or their edges.",
         "table",
         "Bins",
         "synthetic",
         "10, or 0, 20, 40, 100",
-        "Numbers of rows are drawn evenly from public bins: say how many of one width there are between the limits, "
-        "or list their edges. Fewer bins have less noise.",
+        "Values are drawn evenly within public bins. State how many bins of equal width lie between the limits, or "
+        "list their edges. Fewer bins mean less noise.",
     ),
     Key(
         "missing",
         Fills(),
         "COL=VALUE,...",
-        "Public fill values; without one a missing value is left out.",
+        "Public values that replace missing entries; without one, missing entries are left out.",
         "table",
         "Fill value",
         "columns",
@@ -256,7 +262,7 @@ register(
         "where",
         Word("a condition, as text"),
         "CONDITION",
-        "Only rows for which it holds: \"age >= 18 and sex in ['F', 'M']\".",
+        "Keep only rows that meet a condition: \"age >= 18 and sex in ['F', 'M']\".",
         "table",
         "Only rows where",
         "filter",
@@ -291,8 +297,8 @@ register(
         "table_max_rows",
         whole(),
         "N",
-        "A public upper limit on the rows of the table (default: 2^32). With more rows sums and counts stop at the "
-        "limit and the answers are wrong: state it generously.",
+        "A public upper limit on the rows of the table (default: 2^32). If the table has more rows, sums and counts "
+        "stop at the limit and the answers are wrong, so state it generously.",
         "table",
         "Rows at most",
         example="2^32",
@@ -305,8 +311,8 @@ register(
         "unit",
         "Person column",
         "who",
-        note="The column that says whose row it is: a number of a person, say. All rows of one person are "
-        "protected together.",
+        note="The column that says whose row it is, such as a personal number. All rows of one person are protected "
+        "together.",
     ),
     Key(
         "max_rows",
@@ -323,7 +329,7 @@ register(
         "order_by",
         Names(),
         _COLUMNS,
-        "With --person: which of their rows come first.",
+        "With --person: the columns by which a person's rows are sorted; the first rows count.",
         "unit",
         "Which rows first",
         "who",
@@ -346,19 +352,19 @@ register(
         "domains",
         Keys(ranges=True),
         "COL=KEY,...",
-        "Public values of columns of --marginals, or in order; 0:115 is a range.",
+        "All public values of a column, for --marginals and --by, or in order for quantiles; 0:115 is a range.",
         "table",
         "Public values",
         "domains",
         "F, M",
-        "All values that a column can have: F, M or a range of whole numbers, 0:115. For quantiles in their order, "
-        "instead of limits.",
+        "All values that a column can have: F, M or a range of whole numbers, 0:115. For quantiles, list them in "
+        "order; limits are then not needed.",
     ),
     Key(
         "other",
         Choice({"cell": "count in a cell of their own", "drop": "are left out"}, "count in a cell of their own"),
         "WORD",
-        "Rows with other keys: cell (one more cell, the default) or drop.",
+        "Rows with other keys count in a cell of their own (cell, the default) or are left out (drop).",
         "table",
         "Rows with other codes",
         "tables",
@@ -369,8 +375,8 @@ register(
         "marginals",
         Tables(),
         _COLUMNS,
-        "A table of counts over columns with --domains; give it once per table, or a number for all tables over so "
-        "many columns.",
+        "A table of counts over columns that have --domains; repeat it for each table, or state a number k for all "
+        "tables over k columns.",
         "question",
         "Tables of counts",
         "marginals",

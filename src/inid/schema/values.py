@@ -1,48 +1,28 @@
-"""The types of words, switches and plain lists: each is read from whatever people write, and written back.
+"""The types of single values and plain lists: words, switches, choices, numbers, periods.
 
-A value comes as the text of a flag, as a value of TOML, JSON or Python, or as what a field of the page holds.
-`from_text` and `from_field` make plain values of the first and the last, as a TOML file holds them, and `read` checks
+A value comes as the text of a flag, as a value of TOML, JSON or Python, or as the content of a field on the page.
+`from_text` and `from_field` turn the first and the last into plain values, as a TOML file holds them. `read` checks
 plain values: one place, with errors that name the key.
 """
 
+import datetime as dt
+import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, TypeGuard
 
 from inid.arguments import shown
 from inid.errors import ArgumentError
 
-__all__ = [
-    "Choice",
-    "File",
-    "Names",
-    "Switch",
-    "ValueType",
-    "Word",
-    "column_name",
-    "entries_of",
-    "is_list",
-    "joined",
-    "number_text",
-    "short",
-    "wrong_value",
-]
-
 
 class ValueType(ABC):
-    """One type of value.
-
-    Attributes:
-        nothing: What `read` makes of a value that was not given.
-        repeats: Whether its flag may be given several times.
-        is_number: Whether it is made of numbers, in which a comma for thousands would be misread.
-        field: The kind of field in which the page holds it.
-        words: What a file holds, for the reference.
-    """
+    """One type of value."""
 
     nothing: Any = None
     repeats: ClassVar[bool] = False
@@ -52,18 +32,10 @@ class ValueType(ABC):
 
     @abstractmethod
     def read(self, name: str, value: Any) -> Any:
-        """Check a plain value; `nothing` for None.
-
-        Raises:
-            ArgumentError: It does not fit; the error begins with the name.
-        """
+        """Check a plain value; `nothing` for None."""
 
     def from_text(self, name: str, text: str) -> Any:
-        """The plain value that the text of a flag states.
-
-        Raises:
-            ArgumentError: It is malformed.
-        """
+        """The plain value that the text of a flag states."""
         return text
 
     def separator(self, texts: Sequence[str]) -> str:
@@ -71,11 +43,7 @@ class ValueType(ABC):
         return ","
 
     def to_text(self, name: str, value: Any) -> str:
-        """A plain value as the text of a flag.
-
-        Raises:
-            ArgumentError: The text would be read as something else: a name holds a comma, say.
-        """
+        """A plain value as the text of a flag."""
         text = self._text(shorter(value))
         with suppress(ArgumentError):
             if self.read(name, self.from_text(name, text)) == self.read(name, value):
@@ -86,11 +54,7 @@ class ValueType(ABC):
         )
 
     def to_texts(self, name: str, value: Any) -> list[str]:
-        """A plain value as the text of each flag by which it is given: one, for most.
-
-        Raises:
-            ArgumentError: See `to_text`.
-        """
+        """A plain value as the text of each flag by which it is given: one, for most."""
         return [self.to_text(name, value)]
 
     def _text(self, value: Any) -> str:
@@ -111,22 +75,13 @@ class ValueType(ABC):
 
 @dataclass(frozen=True)
 class Word(ValueType):
-    """One text, or the name of one column.
-
-    Attributes:
-        words: What a file holds, for the reference.
-        field: "column" where it is chosen from those of the table.
-    """
+    """One text, or the name of one column."""
 
     words: str = "text"
     field: str = "text"
 
     def read(self, name: str, value: Any) -> str | None:
-        """Any text that is not empty.
-
-        >>> Word().read("label", "a note")
-        'a note'
-        """
+        """Any text that is not empty."""
         if value is None:
             return None
         if not isinstance(value, str) or not value:
@@ -161,12 +116,7 @@ class Switch(ValueType):
 
 @dataclass(frozen=True)
 class Choice(ValueType):
-    """One of a few words.
-
-    Attributes:
-        known: The words, each with what the page calls it.
-        usual: What the page calls it when none is chosen.
-    """
+    """One of a few words."""
 
     known: Mapping[str, str]
     usual: str
@@ -179,11 +129,7 @@ class Choice(ValueType):
         return f"{', '.join(first)} or {last}"
 
     def read(self, name: str, value: Any) -> str | None:
-        """One of the words.
-
-        >>> Choice({"cell": "count", "drop": "are left out"}, "count").read("other", "drop")
-        'drop'
-        """
+        """One of the words."""
         text = Word().read(name, value)
         if text is not None and text not in self.known:
             raise wrong_value(name, value, f"pass one of {', '.join(self.known)}")
@@ -192,11 +138,7 @@ class Choice(ValueType):
 
 @dataclass(frozen=True)
 class Names(ValueType):
-    """A list of names, of columns above all.
-
-    Attributes:
-        field: "names" for one text with commas, "ticks" for a tick at each column of the table.
-    """
+    """A list of names, of columns above all."""
 
     field: str = "names"
     nothing: Any = ()
@@ -271,11 +213,7 @@ def is_list(value: object) -> TypeGuard[Sequence[Any]]:
 
 
 def column_name(name: str, key: object) -> str:
-    """The name by which a table of values holds an entry.
-
-    Raises:
-        ArgumentError: It is no text, or empty.
-    """
+    """The name by which a table of values holds an entry."""
     if not isinstance(key, str) or not key:
         raise wrong_value(name, key, "key its entries by names that are not empty")
     return key
@@ -285,3 +223,150 @@ def wrong_value(name: str, value: object, cure: str) -> ArgumentError:
     """The error of a value that does not fit."""
     got = str(value) if isinstance(value, Decimal) else shown(value)
     return ArgumentError(f"{name} does not fit, got {got}: {cure}.")
+
+
+@dataclass(frozen=True)
+class Number(ValueType):
+    """One number exactly as it was written."""
+
+    wanted: str = "a number such as 1 or 1e-6"
+    fits: Callable[[Decimal], bool] = lambda _: True
+    instead: str | None = None
+    words: str = "number"
+    field: str = "number"
+    is_number: ClassVar[bool] = True
+
+    def read(self, name: str, value: Any) -> Any:
+        """An integer, a decimal or the text of one."""
+        if value is None or (self.instead is not None and value == self.instead):
+            return value
+        found: int | Decimal | None = None
+        if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+            found = value
+        elif isinstance(value, (str, float)):
+            with suppress(InvalidOperation):
+                found = Decimal(value if isinstance(value, str) else repr(value))
+        if found is None or not Decimal(found).is_finite() or not self.fits(Decimal(found)):
+            raise wrong_value(name, value, f"pass {self.wanted}")
+        return found
+
+
+OFF = "off"
+
+
+def positive(example: str, instead: str | None = None) -> Number:
+    """A number above 0, also as a float, or a word that stands in its place."""
+    or_word = "" if instead is None else f", or {instead}"
+    words = "number" if instead is None else f'number, or `"{instead}"`'
+    return Number(f"a number above 0, such as {example}{or_word}", lambda x: 0 < float(x) < math.inf, instead, words)
+
+
+def probability(example: str) -> Number:
+    """A number between 0 and 1; a text that would be 0 or 1 as a float is refused as well."""
+    wanted = f"a probability between 0 and 1, such as {example}"
+    return Number(wanted, lambda x: 0 < float(x) < 1, words="probability")
+
+
+class Whole(Number):
+    """One whole number."""
+
+    def read(self, name: str, value: Any) -> Any:
+        found = super().read(name, value)
+        return int(found) if isinstance(found, Decimal) else found
+
+
+def whole(instead: str | None = None) -> Number:
+    """How many: a whole number, or a word that stands for one."""
+    fits: Callable[[Decimal], bool] = lambda x: 1 <= x <= 2**40 and x == int(x)  # noqa: E731 - one of several numbers
+    return Whole("a whole number from 1 to 2^40", fits, instead, "whole number", "whole")
+
+
+@dataclass(frozen=True)
+class Part(ValueType):
+    """A part of a whole as it was written, "1/3", 0.25 or "rest"."""
+
+    rest: bool = True
+    words: str = 'text, `"1/3"` or `"rest"`'
+
+    def read(self, name: str, value: Any) -> str | None:
+        """A part above 0 and at most 1."""
+        if value is None:
+            return None
+        text = value if isinstance(value, str) else str(Number().read(name, value))
+        with suppress(ValueError, ZeroDivisionError):
+            if (self.rest and text == "rest") or 0 < Fraction(text) <= 1:
+                return text
+        cure = "pass a part above 0 and at most 1, such as 1/3"
+        raise wrong_value(name, value, f'{cure}, or "rest"' if self.rest else cure)
+
+
+@dataclass(frozen=True)
+class Numbers(Names):
+    """A list of numbers."""
+
+    words: str = "list of numbers"
+    is_number: ClassVar[bool] = True
+
+    def read(self, name: str, value: Any) -> tuple[float, ...]:
+        """Numbers, or one alone."""
+        if value is None:
+            return ()
+        return tuple(read_float(name, entry) for entry in (value if is_list(value) else [value]))
+
+
+def read_float(name: str, value: object) -> float:
+    """One number as a float."""
+    found = Number().read(name, value)
+    if found is None or not math.isfinite(float(found)):
+        raise wrong_value(name, value, "pass a number such as 1 or 0.5")
+    return float(found)
+
+
+_MOST = 100_000
+
+
+class Periods(ValueType):
+    """The names of periods: a list, or the first and the last year, month or day.
+
+    >>> Periods().read("--periods", "2027-11:2028-02")
+    ['2027-11', '2027-12', '2028-01', '2028-02']
+    >>> len(Periods().read("--periods", "2028-01-01:2028-12-31")), Periods().read("--periods", "north, south")
+    (366, ['north', 'south'])
+    """
+
+    words = "list of names; or the first and the last year, month or day, as text"
+
+    def read(self, name: str, value: Any) -> list[str]:
+        cure = "pass names such as 2027-Q1,2027-Q2, or a range of years, months or days such as 2027-01:2027-12"
+        if isinstance(value, list):
+            return [str(one) for one in value]
+        if not isinstance(value, str):
+            raise ArgumentError(f"{name} is missing: {cure}.")
+        first, colon, last = (part.strip() for part in value.partition(":"))
+        if not colon:
+            return [part.strip() for part in value.split(",")]
+        for pattern, count, written in _RANGES:
+            if re.fullmatch(pattern, first) and re.fullmatch(pattern, last):
+                try:
+                    begin, end = count(first), count(last)
+                    if begin <= end < begin + _MOST:
+                        return [written(at) for at in range(begin, end + 1)]
+                except ValueError:
+                    pass
+        raise ArgumentError(f"{name} does not fit, got {shown(value)}: {cure}.")
+
+
+def _month(text: str) -> int:
+    day = dt.date.fromisoformat(f"{text}-01")
+    return 12 * day.year + day.month - 1
+
+
+_RANGES: tuple[tuple[str, Callable[[str], int], Callable[[int], str]], ...] = (
+    (
+        r"\d{4}-\d{2}-\d{2}",
+        lambda text: dt.date.fromisoformat(text).toordinal(),
+        lambda at: str(dt.date.fromordinal(at)),
+    ),
+    (r"\d{4}-\d{2}", _month, lambda at: f"{at // 12:04}-{at % 12 + 1:02}"),
+    (r"\d{4}", int, str),
+)

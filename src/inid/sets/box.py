@@ -12,10 +12,7 @@ from inid.arguments import Floats
 from inid.mechanisms import Exponent, optimal_shape
 from inid.numbers.sums import log2
 from inid.sets import caps, envelopes
-from inid.sets.base import Sensitivity
-from inid.sets.record import Cells, read_cap, read_counts, read_neighbours
-
-__all__ = ["Box"]
+from inid.sets.base import Cells, Sensitivity, read_cap, read_counts, read_neighbours
 
 
 class Box(Sensitivity):

@@ -13,8 +13,6 @@ from inid.mechanisms import Mechanism, MechanismName
 from inid.numbers.sums import Counts, log2, log2_sum
 from inid.sets.base import Sensitivity
 
-__all__ = ["disparity", "gini", "majorizes", "mse_reduction"]
-
 _CURE = "pass a Sensitivity, or one number >= 0 per coordinate"
 _TOLERANCE = 1e-12  # sums that are equal as numbers seldom are as floats
 
@@ -32,7 +30,7 @@ def gini(s: Sensitivity | ArrayLike) -> float:
     >>> inid.gini(inid.Sensitivity.box([1.0, 1.0, 1.0])), inid.gini([0.0, 0.0, 0.0, 1.0])
     (0.0, 0.75)
     """
-    values, counts = _rows(s, "s")
+    values, counts = _runs(s, "s")
     order = np.argsort(values, kind="stable")
     top = float(values[order[-1]])
     if top == 0:
@@ -59,7 +57,7 @@ def disparity(s: Sensitivity | ArrayLike) -> float:
     >>> inid.disparity(inid.Sensitivity.box([1.0, 2.0, 3.0]))
     0.6666666666666666
     """
-    values, counts = _rows(s, "s")
+    values, counts = _runs(s, "s")
     top = float(values.max())
     if top == 0:
         return 1.0
@@ -114,7 +112,7 @@ def mse_reduction(
     """
     q = Mechanism.named(mechanism).exponent
     choice("baseline", baseline, ("iid", "spr"))
-    values, counts = _rows(s, "s")
+    values, counts = _runs(s, "s")
     if not float(values.max()) > 0:
         raise ArgumentError("s must not be 0 everywhere: without sensitivity there is no noise to compare.")
     logs = log2(values)
@@ -125,10 +123,10 @@ def mse_reduction(
     return float(2.0 ** (size + 2 / q * log2_sum(q * logs, counts) - optimal))
 
 
-def _rows(s: object, name: str) -> tuple[Floats, Counts | None]:
+def _runs(s: object, name: str) -> tuple[Floats, Counts | None]:
     return (s.reach, s.counts) if isinstance(s, Sensitivity) else (arguments.array(name, s, cure=_CURE), None)
 
 
 def _expanded(s: object, name: str) -> Floats:
-    values, counts = _rows(s, name)
+    values, counts = _runs(s, name)
     return values if counts is None else np.repeat(values, counts)

@@ -12,10 +12,7 @@ from inid.arguments import Floats
 from inid.mechanisms import Exponent, optimal_shape
 from inid.numbers.sums import log2, log2_sum, quotient_sum, sqrt_up
 from inid.sets import envelopes
-from inid.sets.base import Sensitivity
-from inid.sets.record import Cells, read_counts, read_neighbours
-
-__all__ = ["Ellipsoid"]
+from inid.sets.base import Cells, Sensitivity, read_counts, read_neighbours
 
 
 class Ellipsoid(Sensitivity):

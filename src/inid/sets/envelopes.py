@@ -14,8 +14,6 @@ import numpy as np
 from inid.arguments import Floats
 from inid.numbers.sums import Counts
 
-__all__ = ["UP", "Ratios", "box_ratios", "norm_ratios"]
-
 Ratios = tuple[Floats, Counts]
 
 UP = 1 + 2.0**-48  # more than the rounding of the few operations behind each ratio
@@ -25,11 +23,7 @@ _MOST_BLOCKS = 1_000_000
 
 @np.errstate(under="ignore")
 def box_ratios(limits: Floats, scales: Floats, counts: Counts | None) -> Ratios:
-    """lambda_i / beta_i: exact for a box, and with one entry per group for l1 groups.
-
-    >>> box_ratios(np.array([1.0, 3.0]), np.array([2.0, 4.0]), None)[0].round(3)
-    array([0.5 , 0.75])
-    """
+    """lambda_i / beta_i: exact for a box, and with one entry per group for l1 groups."""
     with np.errstate(over="ignore"):
         ratios = np.nextafter(limits / scales * UP, np.inf)  # the last step is for quotients among the subnormals
     return ratios, np.ones(limits.size, dtype=np.int64) if counts is None else counts
@@ -38,12 +32,6 @@ def box_ratios(limits: Floats, scales: Floats, counts: Counts | None) -> Ratios:
 @np.errstate(under="ignore")
 def norm_ratios(norms: Floats, scales: Floats, counts: Counts | None, groups: Counts) -> Ratios:
     """Envelope of l2 groups and ellipsoids: within a group S_k is C times the root of the k largest 1/beta_i^2, summed.
-
-    Args:
-        norms: C, one per group.
-        scales: beta, one per cell.
-        counts: How many coordinates each cell stands for.
-        groups: The group of each cell, ascending.
 
     >>> ratios, held = norm_ratios(np.array([2.0]), np.array([1.0]), np.array([3]), np.array([0]))
     >>> ratios.round(3), held

@@ -13,10 +13,7 @@ from inid.errors import ArgumentError
 from inid.mechanisms import Exponent, optimal_shape
 from inid.numbers.sums import RATIONAL_TERMS, Counts, float_down, group_sums, log2, quotient_sum, sqrt_up
 from inid.sets import caps, envelopes
-from inid.sets.base import Sensitivity
-from inid.sets.record import Cells, listed, read_bound, read_cap, read_counts, read_neighbours, read_norm
-
-__all__ = ["Ball", "Groups", "group_scales"]
+from inid.sets.base import Cells, Sensitivity, listed, read_bound, read_cap, read_counts, read_neighbours, read_norm
 
 
 class Groups(Sensitivity):
@@ -68,20 +65,20 @@ class Groups(Sensitivity):
         coordinate of weight A_g^(1/p).
         """
         p, limits = order, log2(self.reach)
-        size = limits.size if cells.rows is None else cells.rows.size
+        size = limits.size if cells.runs is None else cells.runs.size
         alpha = weights if isinstance(weights, np.ndarray) else np.full(size, weights)
-        rows, times = cells.row_of(size), cells.times(size)
+        runs, times = cells.run_of(size), cells.times(size)
         if exponent < self._norm:
-            sums = group_sums(2 * p / (p + 2) * alpha, times, rows, limits.size)  # B_g
+            sums = group_sums(2 * p / (p + 2) * alpha, times, runs, limits.size)  # B_g
             if self._binding:
                 limits = caps.waterfill(2 * limits, sums, 2 * self._binding[0][1], None) / 2
-            return limits[rows] + p / (p + 2) * alpha - sums[rows] / 2
-        sums = group_sums(p * alpha, times, rows, limits.size)  # A_g
+            return limits[runs] + p / (p + 2) * alpha - sums[runs] / 2
+        sums = group_sums(p * alpha, times, runs, limits.size)  # A_g
         if self._binding:
             limits = caps.log_profile(exponent, self._binding, limits, sums / p, order, None)
         if exponent == 2 and not self.is_solved(exponent):
-            return limits[rows] + (p * alpha - sums[rows]) / 2
-        return (exponent * limits[rows] + p * alpha - sums[rows]) / exponent
+            return limits[runs] + (p * alpha - sums[runs]) / 2
+        return (exponent * limits[runs] + p * alpha - sums[runs]) / exponent
 
     @cached_property
     def corner_size(self) -> int:
@@ -107,15 +104,15 @@ class Groups(Sensitivity):
         moved = self.reach > 0
         kept = cells.spread(moved)
         counts = None if cells.counts is None else cells.counts[kept]
-        groups = (np.cumsum(moved) - 1)[cells.row_of(scales.size)[kept]]
+        groups = (np.cumsum(moved) - 1)[cells.run_of(scales.size)[kept]]
         return envelopes.norm_ratios(self.reach[moved], scales[kept], counts, groups)
 
     def _grouped(self, exponent: Exponent, scales: Floats, cells: Cells) -> tuple[Floats, Floats]:
         """The bounds of the groups that somebody moves, and one scale for each."""
-        rows, times = cells.row_of(scales.size), cells.times(scales.size)
+        runs, times = cells.run_of(scales.size), cells.times(scales.size)
         moved = self.reach > 0
-        kept = moved[rows]
-        renumbered = (np.cumsum(moved) - 1)[rows[kept]]
+        kept = moved[runs]
+        renumbered = (np.cumsum(moved) - 1)[runs[kept]]
         per_group = group_scales(exponent, self._norm, scales[kept], times[kept], renumbered, int(moved.sum()))
         return self.reach[moved], per_group
 

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 from inid.arguments import Floats
 from inid.errors import GuaranteeError
 
-__all__ = ["replaced_products"]
-
 _UP = 1 + 2.0**-48  # more than the rounding of the few operations that make a radius
 _LEAST = 2.0**-200  # of the largest omega: squares and quotients of what is left stay within the floats
 _NORMAL = float(np.finfo(np.float64).tiny)  # below it a product is rounded by more than `_UP` allows for
@@ -32,23 +30,6 @@ def replaced_products(
     each row. Then it holds with W the sum of omega over the units, r_ii = sqrt(2) W B_i^2 / omega_i for columns of a
     unit of several, and without the products of two columns of one unit. Why: in the sum above, without its last term
     for such columns, omega_i u_i^2 is then omega_i times the square of the unit's one entry.
-
-    Args:
-        size: B, one per column; a constant column is one of size 1.
-        omega: Any positive numbers; proportional to c_i B_i they are best for Frobenius error with weights c_i c_j.
-            Only their ratios matter, and any ratios are valid: those below 2^-200 of the largest count as that.
-        i: The first factor of each product.
-        j: The second.
-        unit: The number of the unit that each column belongs to, from 0 on; each is one of its own by default.
-
-    Returns:
-        One radius per product, on the safe side; 0 only for a column of size 0.
-
-    Raises:
-        GuaranteeError: A radius is not a normal number, or below a change that can occur, so it states nothing.
-
-    >>> replaced_products(np.ones(2), np.ones(2), np.array([0, 0, 1]), np.array([0, 1, 1])).round(3)
-    array([1.633, 2.   , 1.633])
     """
     with np.errstate(all="ignore"):  # what leaves the floats is refused below, whatever the caller has told NumPy
         shares = np.maximum(omega / omega.max(), _LEAST)

@@ -6,17 +6,15 @@ Positions are percentages, as in `inid.report.charts`, whose axes these use; col
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element
 
-from inid.report.charts import Axis, axis_over, bar
-from inid.report.drawing import Element, element, picture
-from inid.report.number_text import plain_number
+from inid.report.charts import Axis, axis_over, bar, element, picture
 from inid.report.plan_summary import PlanSummary
-from inid.tables.streams.plots import TotalBands
+from inid.report.wording import plain_number
+from inid.tables.streams.page import TotalBands
 
 if TYPE_CHECKING:
     from markupsafe import Markup
-
-__all__ = ["error_curve", "profile", "totals_chart"]
 
 _MOST_NAMES = 4  # of periods below a chart: they fit a phone
 _TOP, _BOTTOM = 6.0, 88.0  # percent of the height between which curves are drawn
@@ -29,15 +27,7 @@ def error_curve(
     unit: str,
     kinds: Sequence[str] = ("spr", "plan"),
 ) -> "Markup":
-    """The error of a plan and of the equal split over the size of the promise, both on logarithmic scales.
-
-    Args:
-        points: (size of the promise, error of the plan, error of the equal split), sizes ascending.
-        chosen: The size that is chosen, and the error there.
-        name: What the size is called.
-        unit: In what the error is counted.
-        kinds: What is drawn: the plan ("plan"), and an equal split ("spr") below it.
-    """
+    """The error of a plan and of the equal split over the size of the promise, both on logarithmic scales."""
     across = axis_over([*(x for x, *_ in points), chosen[0]], log=True)
     up = axis_over([*(y for _, *ys in points for y in ys), chosen[1]], log=True)
     shapes = _grid([(_x(across, x), f"{x:g}") for x in across.ticks()], [(_y(up, y), f"{y:g}") for y in up.ticks()])
@@ -91,7 +81,7 @@ def profile(plan: PlanSummary) -> "list[tuple[str, list[tuple[Markup, str]]]]":
     moved = Axis(0.0, max((line.sensitivity or 0.0 for line in plan.lines), default=1.0) or 1.0)
     noise = Axis(0.0, max((line.deviation for line in plan.lines), default=1.0) or 1.0)
     share = Axis(0.0, max((line.share for line in plan.lines), default=1.0) or 1.0)
-    rows = []
+    profiles = []
     for line in plan.lines:
         cells = (
             (moved, line.sensitivity or 0.0, "iid", "sensitivity", plain_number(line.sensitivity or 0.0, 4)),
@@ -101,8 +91,8 @@ def profile(plan: PlanSummary) -> "list[tuple[str, list[tuple[Markup, str]]]]":
         drawn = [
             (bar(axis, value, kind, f"{line.label}: {word} {text}"), text) for axis, value, kind, word, text in cells
         ]
-        rows.append((line.label, drawn))
-    return rows
+        profiles.append((line.label, drawn))
+    return profiles
 
 
 def _percent(places: dict[str, float]) -> dict[str, str]:

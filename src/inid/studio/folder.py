@@ -1,16 +1,15 @@
 """The files that the page may use: those under the folder it was started in, and what the command line named."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from inid.accounting.addresses import place, read_address
+from inid.accounting.stores import place, read_address
 from inid.errors import ArgumentError
 from inid.jobs.result_files import followed
 from inid.tables.streams.stream_file import is_stream
-
-__all__ = ["RELEASES", "ROWS_FILE", "STATED_LEDGER", "Folder", "is_text"]
 
 RELEASES = "inid-releases"
 ROWS_FILE = "rows.csv"  # of a release that asked for rows: made after it, again and again
@@ -26,16 +25,7 @@ _MOST_SEEN = 20_000  # files that are looked at: somebody may start it in a whol
 
 
 class Folder:
-    """A folder, seen through the names of its files.
-
-    Args:
-        root: The folder.
-        table: A table that the command line named, wherever it is.
-        ledger: A ledger that the command line named: a file, or a server's address.
-
-    Raises:
-        ArgumentError: There is no such table.
-    """
+    """A folder, seen through the names of its files."""
 
     def __init__(self, root: Path, table: str | None = None, ledger: str | None = None) -> None:
         self.root = root.resolve(strict=True)
@@ -58,11 +48,7 @@ class Folder:
         return [name for name, stream in self._databases() if stream]
 
     def table(self, name: object) -> str:
-        """The path of a table.
-
-        Raises:
-            ArgumentError: It is not under the folder, or there is no such file.
-        """
+        """The path of a table."""
         if self.stated_table is not None and name == self.stated_table:
             path = followed(Path(self.root, self.stated_table))
         else:
@@ -74,22 +60,14 @@ class Folder:
         return str(path)
 
     def ledger(self, name: object) -> str:
-        """The address of a ledger, which need not exist.
-
-        Raises:
-            ArgumentError: It is not under the folder, or not named as a ledger.
-        """
+        """The address of a ledger, which need not exist."""
         if self._ledger is not None and name == self.stated_ledger:
             path = read_address(self._ledger).path
             return self._ledger if path is None else str(followed(Path(self.root, path)))
         return self._database(name, "ledger")
 
     def stream(self, name: object) -> str:
-        """The path of a stream, which need not exist.
-
-        Raises:
-            ArgumentError: It is not under the folder, or not named as a database.
-        """
+        """The path of a stream, which need not exist."""
         return self._database(name, "stream")
 
     def shown_ledger(self, name: object) -> str:
@@ -99,13 +77,14 @@ class Folder:
         return read_address(self._ledger).without_secrets(self._ledger)
 
     def opened_ledger(self, shown: str) -> str:
-        """The address to open for what `shown_ledger` wrote.
-
-        Raises:
-            ArgumentError: It is not a ledger of this folder or of the command line.
-        """
+        """The address to open for what `shown_ledger` wrote."""
         stated = self.stated_ledger
         return self.ledger(stated if stated is not None and shown == self.shown_ledger(stated) else shown)
+
+    def with_paths(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of a form with the path of the table and the address of the ledger that it names."""
+        paths = {"table": self.table, "ledger": self.ledger}
+        return {name: paths[name](value) if name in paths else value for name, value in values.items()}
 
     def place_of(self, name: str) -> str:
         """A ledger in words."""
@@ -123,10 +102,10 @@ class Folder:
         return path
 
     def _database(self, name: object, what: str) -> str:
-        found = self._inside(name)
-        if found.suffix.lower() not in _LEDGERS:
+        path = self._inside(name)
+        if path.suffix.lower() not in _LEDGERS:
             raise ArgumentError(f"the {what} must be a file named {', '.join(_LEDGERS)}, got {name!r}.")
-        return str(found)
+        return str(path)
 
     def _databases(self) -> list[tuple[str, bool]]:
         """The names of databases, and whether each is a stream."""

@@ -3,26 +3,20 @@
 The page holds texts by key; a job's own readers check them, as they do for flags and files.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.jobs import job_keys
 from inid.schema import from_fields, keys, to_fields
+from inid.schema.error_messages import name_on
 from inid.schema.key import texts_in
-from inid.schema.wording import name_on
 from inid.studio.folder import is_text
-
-__all__ = ["asked_in_words", "field_name", "form_of", "job_values"]
 
 
 def field_name(name: str) -> str:
-    """How an error names a key: as the page does.
-
-    >>> field_name("max_rows"), field_name("std")
-    ('Rows per person', 'std')
-    """
+    """How an error names a key: as the page does."""
     return name_on("page", name)
 
 
@@ -55,18 +49,7 @@ def _words_of(values: Mapping[str, Any]) -> str:
 
 
 def job_values(form: object, more: Collection[str] = ()) -> dict[str, Any]:
-    """The keys of a job, as a TOML file holds them. What is empty is not stated.
-
-    Args:
-        form: What the page sends.
-        more: Keys that it may hold beside those of a job.
-
-    Raises:
-        ArgumentError: It is not a form, or holds something that no job knows.
-
-    >>> job_values({"table": "a.csv", "by": {"sex": "F, M"}, "epsilon": "1", "label": " ", "count": False})
-    {'table': 'a.csv', 'by': {'sex': ['F', 'M']}, 'epsilon': '1'}
-    """
+    """The keys of a job, as a TOML file holds them. What is empty is not stated."""
     if not isinstance(form, Mapping):
         raise ArgumentError(f"a form is a set of named values, got {shown(form)}.")
     unknown = [name for name in form if name not in job_keys() and name not in more]
@@ -80,9 +63,13 @@ def job_values(form: object, more: Collection[str] = ()) -> dict[str, Any]:
 
 
 def form_of(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What the page shows for the keys of a job; `job_values` makes the same job of it.
-
-    >>> form_of({"by": {"sex": ["F", "M"], "code": ["1"]}, "epsilon": 0.5})
-    {'by': {'sex': 'F, M', 'code': "'1'"}, 'epsilon': '0.5'}
-    """
+    """What the page shows for the keys of a job; `job_values` makes the same job of it."""
     return to_fields(values)
+
+
+def command_text(write: Callable[[], str]) -> str:
+    """A command line, or as a comment why it cannot be written: a name that no command line can hold."""
+    try:
+        return write()
+    except ArgumentError as error:
+        return f"# {error}"

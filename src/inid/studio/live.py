@@ -17,8 +17,6 @@ from inid.studio.folder import ROWS_FILE, Folder
 from inid.studio.form import field_name, job_values
 from inid.tables.engines import Engine, open_table
 
-__all__ = ["Column", "Curve", "LivePlan", "Planner", "typical_error"]
-
 _SIZES = ("0.01", "0.03", "0.1", "0.3", "1", "3", "10")
 _OPEN_TABLES = 4
 _KEPT = 16  # plans and curves
@@ -41,13 +39,7 @@ class Column:
 
 @dataclass(frozen=True)
 class LivePlan:
-    """What the page asks, planned.
-
-    Attributes:
-        job: The job as it is written to files: paths as the page names them, no password.
-        planned: The same with the paths that are opened, planned.
-        ledger: What it would take of its ledger; None where none is named.
-    """
+    """What the page asks, planned."""
 
     job: Job
     planned: PlannedJob
@@ -56,12 +48,7 @@ class LivePlan:
 
 @dataclass(frozen=True)
 class Curve:
-    """The typical error of the plan and of the equal split over the size of the promise.
-
-    Attributes:
-        key: What the size is: "epsilon", "mu" or "rho".
-        points: (size, plan, equal split).
-    """
+    """The typical error of the plan and of the equal split over the size of the promise."""
 
     key: str
     points: tuple[tuple[float, float, float], ...]
@@ -78,15 +65,7 @@ class Planner:
         self._curves: OrderedDict[str, Curve] = OrderedDict()
 
     def plan(self, form: object, *, fresh: bool = False) -> LivePlan:
-        """Plan a form.
-
-        Args:
-            form: What the page sends.
-            fresh: Whether the table is opened anew, as for a release.
-
-        Raises:
-            InidError: As `plan_job`, or a file is not the page's to use.
-        """
+        """Plan a form."""
         values = job_values(form)
         job, opened = self._written(values), self._opened(values)
         planned = self._planned(opened, fresh=fresh)
@@ -96,11 +75,7 @@ class Planner:
         return LivePlan(job, planned, ledger)
 
     def columns(self, table: object) -> list[Column]:
-        """The names and types of a table's columns, and no value.
-
-        Raises:
-            InidError: The file is not the page's to use, or cannot be read.
-        """
+        """The names and types of a table's columns, and no value."""
         source = self._source(self._folder.table(table))
         return [Column(name, "" if source.text else _kind(kind)) for name, kind in source.schema.items()]
 
@@ -139,23 +114,18 @@ class Planner:
         return Job.from_dict(shown | _OUTPUTS | _rows_file(shown), field_name)
 
     def _opened(self, values: Mapping[str, Any]) -> Job:
-        opened = dict(values)
-        if "table" in opened:
-            opened["table"] = self._folder.table(opened["table"])
-        if "ledger" in opened:
-            opened["ledger"] = self._folder.ledger(opened["ledger"])
-        return Job.from_dict(opened, field_name)
+        return Job.from_dict(self._folder.with_paths(values), field_name)
 
     def _planned(self, job: Job, *, fresh: bool) -> PlannedJob:
         table = getattr(job.question, "table", None)
         if fresh or job.ledger.ledger is not None:  # whose relation and part are read anew
             return plan_job(job, field_name, None if fresh or table is None else self._source(table))
         known = json.dumps([job.to_dict(), None if table is None else _stamp(table)], default=str)
-        made = self._plans.get(known)
-        if made is None:
-            made = plan_job(job, field_name, None if table is None else self._source(table))
-            self._keep(self._plans, known, made)
-        return made
+        planned = self._plans.get(known)
+        if planned is None:
+            planned = plan_job(job, field_name, None if table is None else self._source(table))
+            self._keep(self._plans, known, planned)
+        return planned
 
     def _keep(self, place: OrderedDict[str, Any], known: str, made: object) -> None:
         with self._lock:

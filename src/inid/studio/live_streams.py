@@ -25,14 +25,11 @@ from inid.jobs.streams import (
 )
 from inid.schema import key
 from inid.studio.folder import Folder
-from inid.studio.form import field_name, job_values
+from inid.studio.form import command_text, field_name, job_values
 from inid.tables import Stream, plan_stream
-from inid.tables.streams.page import stream_page
+from inid.tables.streams.page import TotalBands, stream_page, total_bands
 from inid.tables.streams.plan import StreamPlan
-from inid.tables.streams.plots import TotalBands, total_bands
 from inid.tables.streams.results import SumResult
-
-__all__ = ["STREAM_FILES", "LiveStream", "LiveStreams", "ShownStream"]
 
 STREAM_FILES = {"result.csv": "text/csv; charset=utf-8", "report.html": "text/html; charset=utf-8"}
 _UNPAID = "its opening was cut short before it was paid for. Open it again, with the same facts, as a new stream"
@@ -40,17 +37,7 @@ _UNPAID = "its opening was cut short before it was paid for. Open it again, with
 
 @dataclass(frozen=True)
 class LiveStream:
-    """What the page asks of every period, planned.
-
-    Attributes:
-        name: The file of the stream.
-        plan: The plan.
-        ledger: What it would take of its ledger; None where none is named.
-        address: The ledger, as it may be shown.
-        command: What does the same in a shell.
-        refusal: Why it cannot be opened; empty where it can.
-        part: The part of the ledger that was asked for, where its promise is one.
-    """
+    """What the page asks of every period, planned."""
 
     name: str
     plan: StreamPlan
@@ -63,22 +50,7 @@ class LiveStream:
 
 @dataclass(frozen=True)
 class ShownStream:
-    """A stream that is there, as far as it was released.
-
-    Attributes:
-        name: Its file.
-        ledger: Its ledger, as the page names it; empty where none was chosen.
-        periods: All its periods.
-        released: Those that were released.
-        lost: Those whose row was spent without a number.
-        next: The period that comes next; None after the last one.
-        is_leased: Whether its rows are leased by a ledger.
-        plan: The first line of its plan.
-        level: The probability of its intervals.
-        results: What was released.
-        bands: The totals, for a picture; None before the first release.
-        command: What releases the next period in a shell.
-    """
+    """A stream that is there, as far as it was released."""
 
     name: str
     ledger: str
@@ -101,11 +73,7 @@ class LiveStreams:
         self._folder = folder
 
     def plan(self, form: object) -> LiveStream:
-        """Plan a form; nothing is made and nothing is charged.
-
-        Raises:
-            InidError: As `plan_stream`, or a file is not the page's to use.
-        """
+        """Plan a form; nothing is made and nothing is charged."""
         values = _values(form)
         name = self._named(values)
         with stream_ledger(self._opened(values), field_name) as ledger:
@@ -118,15 +86,11 @@ class LiveStreams:
         taken = "" if not name or self._is_free(name) else f"There is a file {name} already: name another one."
         missing = "" if name else "The file of the stream is missing: name one, such as visits.db."
         refusal = missing or taken or (seen.refusal if seen is not None and seen.refusal else "")
-        command = _command(lambda: stream_as_command(name or "visits.db", shown, field_name))
+        command = command_text(lambda: stream_as_command(name or "visits.db", shown, field_name))
         return LiveStream(name, plan, seen, address, command, refusal, values.get("part"))
 
     def open(self, form: object) -> str:
-        """Open a stream: make its file and charge its ledger, once; the name of its file.
-
-        Raises:
-            InidError: It cannot be opened; where it was charged all the same, the sentence says so.
-        """
+        """Open a stream: make its file and charge its ledger, once; the name of its file."""
         live = self.plan(form)
         values = self._opened(_values(form))
         with stream_ledger(values, field_name) as ledger, paying(ledger):
@@ -134,20 +98,12 @@ class LiveStreams:
         return live.name
 
     def show(self, body: Mapping[str, Any]) -> ShownStream:
-        """A stream that is there, with its periods and totals, or one window; nothing is charged.
-
-        Raises:
-            InidError: There is no such stream, or the window is not released.
-        """
+        """A stream that is there, with its periods and totals, or one window; nothing is charged."""
         with self._stream(body) as (stream, _):
             return self._shown(stream, body)
 
     def release(self, body: Mapping[str, Any]) -> ShownStream:
-        """Release a period, once, and show the stream.
-
-        Raises:
-            InidError: It is not its turn, its row is spent, or the rows have other columns.
-        """
+        """Release a period, once, and show the stream."""
         table, empty = body.get("rows"), body.get("empty") is True
         if bool(table) == empty:
             raise ArgumentError("choose the file with the period's rows, or say that it has none.")
@@ -156,11 +112,7 @@ class LiveStreams:
             return self._shown(stream, {**body, "first": None, "last": None})
 
     def file(self, name: str, body: Mapping[str, Any]) -> str:
-        """The text of a file about all that was released.
-
-        Raises:
-            InidError: There is no such stream, or nothing was released.
-        """
+        """The text of a file about all that was released."""
         with self._stream(body) as (stream, ledger):
             return stream_csv(stream.results) if name == "result.csv" else stream_page(stream, ledger, None)
 
@@ -216,12 +168,7 @@ class LiveStreams:
             return False
 
     def _opened(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        opened = {name: value for name, value in values.items() if name != "stream"}
-        if "table" in opened:
-            opened["table"] = self._folder.table(opened["table"])
-        if "ledger" in opened:
-            opened["ledger"] = self._folder.ledger(opened["ledger"])
-        return opened
+        return self._folder.with_paths({name: value for name, value in values.items() if name != "stream"})
 
 
 def _values(form: object) -> dict[str, Any]:
@@ -231,10 +178,3 @@ def _values(form: object) -> dict[str, Any]:
         if name not in OPEN_KEYS and name != "stream":
             raise ArgumentError(f"a stream takes no {field_name(name)}: leave it out.")
     return values
-
-
-def _command(written: Any) -> str:
-    try:
-        return str(written())
-    except ArgumentError as error:  # a name cannot be written on a command line: the sentence says what to do
-        return f"# {error}"

@@ -9,32 +9,62 @@ comes second with the same one (a double click, a reload, a second tab) gets the
 
 The first step happens once per token: from then on, whatever fails and however it fails, the token charges nothing any
 more. What became of it is read from the folder: with a record the release is whole; while its lock is held it runs;
-without either, the ledger's history says whether the charge stands.
+without either, the ledger's history says whether the charge stands. The system lets go of a lock when its process ends,
+however it ends: a lock file that nobody holds was left by a crash.
 """
 
 import json
 import secrets
+import warnings
 from collections import OrderedDict
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
+from inid.accounting.file_locks import LockError, file_lock
 from inid.errors import ArgumentError, InidError
 from inid.jobs import Job, ReleasedJob, read_toml, release_job
-from inid.jobs.charging import UnansweredError
-from inid.jobs.failures import sentence_of
-from inid.jobs.ledgers import open_existing, stored_settings
+from inid.jobs.ledgers import UnansweredError, open_existing, stored_settings
 from inid.jobs.questions import TableQuestion
-from inid.jobs.result_files import FOR_SPREADSHEETS, write_whole
-from inid.jobs.stored_record import PublishedBefore, read_published
+from inid.jobs.released_job import PublishedBefore, read_published
+from inid.jobs.result_files import FOR_SPREADSHEETS, frame_as_csv, write_whole
+from inid.schema.error_messages import sentence_of
+from inid.schema.values import whole
 from inid.studio.folder import RELEASES, ROWS_FILE, Folder
 from inid.studio.form import asked_in_words, field_name
 from inid.studio.live import LivePlan
-from inid.studio.running import is_running, running
+from inid.tables import synthetic_rows
 
-__all__ = ["DOWNLOADS", "FILES", "Outcome", "Releases"]
+_RUNNING = ".running"  # the lock file of a release
+_PATIENCE = 5.0  # seconds: `is_running` of another process holds the lock for a moment
+
+
+@contextmanager
+def running(place: Path) -> Iterator[None]:
+    """Hold the lock of the release in this folder, so that every process sees that it runs."""
+    path = place / _RUNNING
+    path.touch(mode=0o600)
+    with ExitStack() as stack:
+        stack.callback(path.unlink, missing_ok=True)
+        with suppress(OSError):  # a system without such locks: other processes see a release without results
+            stack.enter_context(file_lock(path, alone=True, timeout=_PATIENCE))
+        yield
+
+
+def is_running(place: Path) -> bool:
+    """Whether some process is at work on the release of this folder."""
+    try:
+        with file_lock(place / _RUNNING, alone=True, timeout=0.0):
+            return False
+    except LockError:
+        return True
+    except OSError:  # there is no such file
+        return False
+
 
 FILES = {
     "result.csv": "text/csv; charset=utf-8",
@@ -54,20 +84,7 @@ _PREPARED = 64  # tokens that were made and not used
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a release.
-
-    Attributes:
-        token: Its token.
-        state: "done", "refused" (nothing was charged), "failed" (after the charge, which stands), "charged" (it was
-            interrupted after the charge, which stands), "uncharged" (it was interrupted before) or "running" (another
-            process is at work on it).
-        text: A sentence about it; empty where it is done.
-        when: When it was asked for.
-        files: The names of its files.
-        released: The release, where this process made it.
-        question: What was asked, in a few words; only in a list of releases.
-        makes_rows: Whether rows can be made of what was released.
-    """
+    """What became of a release."""
 
     token: str
     state: str
@@ -99,7 +116,7 @@ class Releases:
     def prepare(self, live: LivePlan) -> str:
         """A token for a release of this plan; nothing is charged."""
         if live.planned.query is None:
-            raise ArgumentError("a table is missing: numbers of stated sensitivities can be planned, not released.")
+            raise ArgumentError("a table is missing: without one, numbers can be planned but not released.")
         token = secrets.token_hex(10)
         with self._lock:
             self._entries[token] = _Entry(live)
@@ -114,11 +131,7 @@ class Releases:
         return sum(_job_text(one) == text and self._read(one).state != "uncharged" for one in self._folders())
 
     def run(self, token: object) -> Outcome:
-        """Charge and publish, or say what became of it when that was done before.
-
-        Raises:
-            ArgumentError: There is no such token.
-        """
+        """Charge and publish, or say what became of it when that was done before."""
         entry = self._entry(token)
         if entry is None:
             return self.outcome(token)
@@ -128,29 +141,19 @@ class Releases:
         return entry.outcome
 
     def outcome(self, token: object) -> Outcome:
-        """What became of a release of this or another process; one that runs here is waited for.
-
-        Raises:
-            ArgumentError: There is none of this token.
-        """
+        """What became of a release of this or another process; one that runs here is waited for."""
         entry = self._entry(token)
         if entry is not None:
             with entry.lock:
                 if entry.outcome is not None:
                     return entry.outcome
-        found = self._stored(token)
-        if found is None:
+        place = self._stored(token)
+        if place is None:
             raise ArgumentError("this release is not known here: look at the plan again and release from there.")
-        return self._read(found)
+        return self._read(place)
 
     def published(self, token: str) -> dict[str, PublishedBefore]:
-        """The numbers of a release that an earlier process made, by question, from its record, which is proved anew.
-
-        Raises:
-            ArgumentError: There is no such record.
-            RecordError: It was changed.
-            GuaranteeError: It does not keep its promise.
-        """
+        """The numbers of a release that an earlier process made, by question, from its record, which is proved anew."""
         return read_published(json.loads(self.file(token, "record.json").read_text(encoding="utf-8")))
 
     def all(self) -> list[Outcome]:
@@ -162,11 +165,7 @@ class Releases:
         return [replace(known.get(_token(one)) or self._read(one), question=_asked(one)) for one in found]
 
     def file(self, token: str, name: str) -> Path:
-        """A file of a release.
-
-        Raises:
-            ArgumentError: There is none.
-        """
+        """A file of a release."""
         place = self._stored(token)
         if place is None or name not in DOWNLOADS or not (place / name).is_file():
             raise ArgumentError("there is no such file.")
@@ -177,29 +176,25 @@ class Releases:
             return self._entries.get(token) if isinstance(token, str) else None
 
     def _once(self, token: str, entry: _Entry) -> Outcome:
-        """Begin a release that has not begun, and say what became of it, whatever happens after its beginning.
-
-        Raises:
-            OSError: Its folder cannot be written: nothing was charged, and it may be tried again.
-        """
+        """Begin a release that has not begun, and say what became of it, whatever happens after its beginning."""
         if entry.place is not None:
             return self._read(entry.place)
         place = self._place / f"{datetime.now(UTC):%Y-%m-%d-%H%M%S%f}-{token}"  # its name is its place in the list
         place.mkdir(parents=True)
-        made = None
+        outcome = None
         try:
             with running(place):
                 write_whole(place / "job.toml", entry.live.job.to_toml())
                 entry.place = place
                 with suppress(Exception):  # the charge may have been made: what is on the disk counts
-                    made = self._release(place, token, entry.live)
+                    outcome = self._release(place, token, entry.live)
         except BaseException:
             if entry.place is None:
                 _remove(place)
             raise
-        if made is not None and made.state == "refused":
+        if outcome is not None and outcome.state == "refused":
             _remove(place)
-        return made or self._read(place)
+        return outcome or self._read(place)
 
     def _release(self, place: Path, token: str, live: LivePlan) -> Outcome:
         try:
@@ -233,10 +228,10 @@ class Releases:
             charge = _charge(live.planned.job, token)
         except Exception:  # noqa: BLE001 - it is not known then, and that is what is said
             charge = "Whether the ledger was charged cannot be read now; if it was, the charge"
-        told = isinstance(error, UnansweredError)  # it says itself what stands
-        if charge is None and isinstance(error, InidError) and not told:
+        says_charge = isinstance(error, UnansweredError)  # it says itself what stands
+        if charge is None and isinstance(error, InidError) and not says_charge:
             return Outcome(token, "refused", sentence, _when(place))
-        if charge is not None and not told:
+        if charge is not None and not says_charge:
             sentence += f" {charge} stands: it is made before the table is read."
         with suppress(Exception):  # without the file the ledger says it
             write_whole(place / _FAILURE, sentence + "\n")
@@ -270,11 +265,7 @@ class Releases:
         return Outcome(token, "charged", text, when, files)
 
     def _charge_of(self, place: Path, token: str) -> str | None:
-        """The charge of an interrupted release, if its ledger holds one.
-
-        Raises:
-            InidError: The ledger cannot be read.
-        """
+        """The charge of an interrupted release, if its ledger holds one."""
         values = read_toml(place / "job.toml")
         if "ledger" in values:
             values["ledger"] = self._folder.opened_ledger(values["ledger"])
@@ -305,18 +296,14 @@ def _mark(token: str) -> str:
 
 
 def _charge(job: Job, token: str) -> str | None:
-    """The charge of a token in words, or None when its ledger holds none.
-
-    Raises:
-        InidError: The ledger cannot be read.
-    """
+    """The charge of a token in words, or None when its ledger holds none."""
     address, name = job.ledger.ledger, job.ledger.name or "default"
     if address is None or stored_settings(address, name) is None:
         return None
     with open_existing(address, name) as ledger:
         records = ledger.history()
-    found = next((record for record in reversed(records) if _mark(token) in record.label), None)
-    return None if found is None else f"Charge {found.id} of the ledger"
+    record = next((record for record in reversed(records) if _mark(token) in record.label), None)
+    return None if record is None else f"Charge {record.id} of the ledger"
 
 
 def _whole(place: Path) -> bool:
@@ -345,8 +332,8 @@ def _asked(place: Path) -> str:
 
 
 def _makes_rows(job: Job) -> bool:
-    asked = [part.question for part in job.parts.values() if isinstance(part.question, TableQuestion)]
-    return sum(question.kind.makes_rows for question in asked) == 1
+    questions = [part.question for part in job.parts.values() if isinstance(part.question, TableQuestion)]
+    return sum(question.kind.makes_rows for question in questions) == 1
 
 
 def _rows_asked(place: Path) -> bool:
@@ -370,3 +357,85 @@ def _token(place: Path) -> str:
 def _when(place: Path) -> str:
     day, _, rest = place.name.rpartition("-")[0].rpartition("-")
     return f"{day} {rest[:2]}:{rest[2:4]}:{rest[4:6]} UTC"
+
+
+_MOST = 1_000_000  # a browser downloads them, and a spreadsheet opens them
+_FIELD = "How many rows"
+
+
+class _StoppedError(Exception):
+    """Somebody pressed Stop."""
+
+
+@dataclass
+class _Work:
+    token: object
+    part: float = 0.0
+    stopped: bool = False
+
+    def report(self, part: float) -> None:
+        self.part = part
+        if self.stopped:
+            raise _StoppedError
+
+
+class SyntheticRowMaker:
+    """Makes the rows of one folder's releases, one release at a time."""
+
+    def __init__(self, releases: Releases) -> None:
+        self._releases = releases
+        self._busy = Lock()
+        self._work: _Work | None = None
+
+    def make(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Make rows and write them beside the record."""
+        token, number = body.get("token"), _number(body.get("number"))
+        record = self._releases.file(str(token), "record.json")
+        if not self._releases.outcome(token).makes_rows:
+            raise ArgumentError("this release did not ask for rows: ask for them in step 3, and release that.")
+        if not self._busy.acquire(blocking=False):
+            raise ArgumentError("rows are being made already: wait until they are there, or stop that.")
+        try:
+            self._work = work = _Work(token)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", UserWarning)
+                rows = synthetic_rows(json.loads(record.read_text(encoding="utf-8")), number, progress=work.report)
+            if rows.num_rows > _MOST:
+                raise ArgumentError(f"the table has about {rows.num_rows:,} rows: say {_FIELD}, at most {_MOST:,}.")
+            write_whole(record.with_name(ROWS_FILE), frame_as_csv(rows, harmless=True))
+            words = [f"{rows.num_rows:,} rows are made. They follow from released numbers, and cost nothing."]
+            words += [_sentence(str(one.message)) for one in caught if issubclass(one.category, UserWarning)]
+            return {"text": " ".join(words), "there": True}
+        except _StoppedError:
+            there = record.with_name(ROWS_FILE).is_file()
+            return {"text": "Stopped. What was released stays: rows can be made at any time.", "there": there}
+        finally:
+            self._work = None
+            self._busy.release()
+
+    def state(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """How far the rows of a release are."""
+        work = self._work
+        return {"part": work.part if work is not None and work.token == body.get("token") else 0.0}
+
+    def stop(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Give up the rows of a release that are being made."""
+        work = self._work
+        if work is not None and work.token == body.get("token"):
+            work.stopped = True
+        return {}
+
+
+def _number(held: object) -> int | None:
+    if held is None or (isinstance(held, str) and not held.strip()):
+        return None
+    if not isinstance(held, str):
+        raise ArgumentError(f"{_FIELD} does not fit: write a number, such as 1000, or leave it empty.")
+    found = whole().read(_FIELD, held.strip())
+    if not 1 <= int(found) <= _MOST:
+        raise ArgumentError(f"{_FIELD} does not fit, got {held.strip()!r}: write a number from 1 to {_MOST:,}.")
+    return int(found)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

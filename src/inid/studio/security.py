@@ -6,10 +6,10 @@ of the machine must not be able to act for it. What each rule is against:
     loopback address only                other machines
     Host must be this server's own       a site whose name is made to point here (DNS rebinding)
     Origin and Sec-Fetch-Site            posts, and reads, by other sites and by pages on other ports
-    the link's token, then a cookie      other users and programs of this machine
-      (HttpOnly, SameSite=Strict)
-    a key in a header                    cookies know no ports: a page on another port of this address would be sent
-                                         the cookie too, but the key is in storage that belongs to this port alone
+    the link's token, then a secret      other users and programs of this machine; no cookie is set, since a browser
+      at the head of every path          would send it to every port of this address
+    a key in a header                    whoever sees an address of the page (a screenshot, a shared screen): the key is
+                                         in storage that belongs to this port alone
     a content-security policy            scripts that a name of a column, say, might bring into the page
 """
 
@@ -23,8 +23,6 @@ from urllib.parse import parse_qs
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-__all__ = ["HEADERS", "KEY_HEADER", "Guard", "Secrets"]
 
 KEY_HEADER = "x-inid-key"
 _LARGEST_BODY = 4 * 2**20
@@ -46,10 +44,10 @@ HEADERS = {
 
 @dataclass(frozen=True, repr=False)
 class Secrets:
-    """Three random words of one run: the link's, the cookie's, and the key that the page's own requests carry."""
+    """Three random words of one run: the link's, that of the page's paths, and the key that its requests carry."""
 
     link: str = field(default_factory=lambda: secrets.token_urlsafe(32))
-    cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32))
+    path: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     key: str = field(default_factory=lambda: secrets.token_urlsafe(32))
 
 
@@ -60,7 +58,6 @@ class Guard:
         self._app = app
         self._own = own
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"} | ({"127.0.0.1", "localhost"} if port == 80 else set())
-        self.cookie_name = f"inid-studio-{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or refuse it."""
@@ -82,7 +79,7 @@ class Guard:
         if refusal is not None:
             await refusal(scope, receive, sent)
             return
-        await self._app(scope, _limited(receive), sent)
+        await self._app(self._inside(scope), _limited(receive), sent)
 
     def _refusal(self, scope: MutableMapping[str, Any]) -> PlainTextResponse | None:
         headers, path, method = Headers(scope=scope), scope["path"], scope["method"]
@@ -103,16 +100,18 @@ class Guard:
             return PlainTextResponse("Requests of other sites are refused.\n", 403)
         if path.startswith("/static/"):
             return None
-        if not _same(self._cookie(headers), self._own.cookie):
+        if not _same(path[1:].partition("/")[0], self._own.path):
             return PlainTextResponse(_CLOSED, 403)
-        if path.startswith("/api/") and not _same(headers.get(KEY_HEADER, ""), self._own.key):
+        if self._inside(scope)["path"].startswith("/api/") and not _same(headers.get(KEY_HEADER, ""), self._own.key):
             return PlainTextResponse(_CLOSED, 403)
         return None
 
-    def _cookie(self, headers: Headers) -> str:
-        # Other programs on this address set cookies too, and not all are well-formed: each is looked at alone.
-        pairs = (part.strip().partition("=") for line in headers.getlist("cookie") for part in line.split(";"))
-        return next((value for name, _, value in pairs if name == self.cookie_name), "")
+    def _inside(self, scope: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        """The request without the secret at the head of its path."""
+        head = f"/{self._own.path}"
+        if not scope["path"].startswith(f"{head}/"):
+            return scope
+        return {**scope, "path": scope["path"].removeprefix(head)}
 
 
 def _same(given: str, own: str) -> bool:

@@ -23,19 +23,16 @@ from starlette.routing import Route
 
 from inid.arguments import Floats, integer
 from inid.errors import ArgumentError, InidError
-from inid.jobs.failures import sentence_of
 from inid.report.rendering import rendered
-from inid.studio import stream_views, views
+from inid.schema.error_messages import sentence_of
+from inid.studio import views
 from inid.studio.folder import Folder
 from inid.studio.form import form_of
+from inid.studio.form_helpers import FormHelpers
 from inid.studio.live import Column, Planner
 from inid.studio.live_streams import STREAM_FILES, LiveStreams, ShownStream
-from inid.studio.picking import Picking
-from inid.studio.releases import DOWNLOADS, Outcome, Releases
-from inid.studio.row_making import RowMaking
+from inid.studio.releases import DOWNLOADS, Outcome, Releases, SyntheticRowMaker
 from inid.studio.security import Guard, Secrets
-
-__all__ = ["Studio", "make_app", "serve"]
 
 _PAGES = {"/": "table", "/stream": "stream", "/explore": "explore"}
 _STATIC = {
@@ -59,14 +56,7 @@ _STOPPED = (
 
 @dataclass
 class Studio:
-    """What one run of the page works on.
-
-    Attributes:
-        folder: The files that it may use.
-        start: The keys of a job that the form begins with.
-        truth: The table of a demonstration, which is public; None for a table of people.
-        own: The secrets of this run.
-    """
+    """What one run of the page works on."""
 
     folder: Folder
     start: Mapping[str, Any] = field(default_factory=dict)
@@ -75,9 +65,9 @@ class Studio:
 
     def __post_init__(self) -> None:
         self.planner = Planner(self.folder)
-        self.picking = Picking(self.folder, self.planner)
+        self.helpers = FormHelpers(self.folder, self.planner)
         self.releases = Releases(self.folder)
-        self.rows = RowMaking(self.releases)
+        self.rows = SyntheticRowMaker(self.releases)
         self.streams = LiveStreams(self.folder)
         self._turns: dict[str, int] = {}
 
@@ -159,18 +149,18 @@ class Studio:
     def plan_stream(self, body: Any) -> dict[str, Any]:
         """The plan of a stream that is asked for; nothing is made."""
         live = self.streams.plan(body.get("form"))
-        return {"html": stream_views.stream_plan_parts(live), "affordable": not live.refusal, "refusal": live.refusal}
+        return {"html": views.stream_plan_parts(live), "affordable": not live.refusal, "refusal": live.refusal}
 
     def stream_details(self, body: Any) -> dict[str, Any]:
         """The same as a command."""
-        return {"html": stream_views.stream_details(self.streams.plan(body.get("form")))}
+        return {"html": views.stream_details(self.streams.plan(body.get("form")))}
 
     def prepare_stream(self, body: Any) -> dict[str, Any]:
         """What opening a stream would spend."""
         live = self.streams.plan(body.get("form"))
         if live.refusal:
             raise ArgumentError(live.refusal)
-        return {"token": live.name, "html": stream_views.opening_part(live)}
+        return {"token": live.name, "html": views.opening_part(live)}
 
     def open_stream(self, body: Any) -> dict[str, Any]:
         """Make a stream and charge its ledger, once."""
@@ -192,11 +182,11 @@ def make_app(studio: Studio, port: int) -> Guard:
         "columns": studio.columns,
         "plan": studio.plan,
         "details": studio.details,
-        "codes": studio.picking.codes,
-        "compare": studio.picking.compare,
-        "bands": studio.picking.bands,
-        "ledger": studio.picking.new_ledger,
-        "ledger-names": studio.picking.ledger_names,
+        "codes": studio.helpers.codes,
+        "compare": studio.helpers.compare,
+        "bands": studio.helpers.bands,
+        "ledger": studio.helpers.new_ledger,
+        "ledger-names": studio.helpers.ledger_names,
         "prepare": studio.prepare,
         "release": studio.release,
         "released": studio.released,
@@ -211,12 +201,9 @@ def make_app(studio: Studio, port: int) -> Guard:
         "stream-show": studio.show_stream,
         "stream-period": studio.release_period,
     }
-    cookie = f"inid-studio-{port}"
 
     async def opened(_: Request) -> Response:
-        answer = HTMLResponse(views.open_page(studio.own.key))
-        answer.set_cookie(cookie, studio.own.cookie, httponly=True, samesite="strict", path="/")
-        return answer
+        return HTMLResponse(views.open_page(studio.own.key, f"/{studio.own.path}/"))
 
     async def shown(request: Request) -> Response:
         return HTMLResponse(views.studio_page(_PAGES[request.url.path]))
@@ -283,7 +270,7 @@ def _answering(work: Callable[[Any], dict[str, Any]]) -> Callable[[Request], Any
 
 def _stream_shown(shown: ShownStream) -> dict[str, Any]:
     state = {"periods": shown.periods, "released": shown.released, "next": shown.next}
-    return state | {"html": stream_views.stream_parts(shown)}
+    return state | {"html": views.stream_parts(shown)}
 
 
 def _tab(body: Any) -> str:
@@ -296,17 +283,7 @@ def _static(name: str) -> bytes:
 
 
 def serve(studio: Studio, *, port: int = 0, browser: bool = True, note: Callable[[str], None] = lambda _: None) -> None:
-    """Run the page until it is interrupted.
-
-    Args:
-        studio: What the page works on.
-        port: The port, on the loopback address; 0 for any that is free.
-        browser: Whether to open a browser.
-        note: Called with sentences worth knowing, such as the link.
-
-    Raises:
-        ArgumentError: The port is taken.
-    """
+    """Run the page until it is interrupted."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

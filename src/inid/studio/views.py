@@ -1,43 +1,123 @@
 """The parts of the page as HTML, from templates that escape every text that is put into them."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from inid._version import __version__
-from inid.jobs.advice import advice
 from inid.jobs.demonstration import demonstration_truth
-from inid.jobs.stored_record import PublishedBefore
+from inid.jobs.ledgers import LedgerPreview
+from inid.jobs.planned_job import advice
+from inid.jobs.released_job import PublishedBefore
 from inid.jobs.streams import OPEN_KEYS
 from inid.report import Estimate, EstimateBlock, PlanSummary
 from inid.report.charts import budget_bar
 from inid.report.estimate_tables import estimates_section
-from inid.report.number_text import plain_number, plain_ratio, rounded_interval
-from inid.report.promise_text import promise_in_words, promise_name, promise_symbols
+from inid.report.page import noise_of_each_number, ways_to_keep_the_promise
 from inid.report.rendering import environment
-from inid.report.technical_part import noise_of_each_number, ways_to_keep_the_promise
+from inid.report.wording import (
+    plain_number,
+    plain_ratio,
+    promise_in_words,
+    promise_name,
+    promise_symbols,
+    rounded_interval,
+)
 from inid.schema import Key, key, keys
 from inid.schema.key import keys_of_a_question
-from inid.studio.charts import error_curve, profile
+from inid.studio.charts import error_curve, profile, totals_chart
 from inid.studio.folder import ROWS_FILE
+from inid.studio.form import command_text
 from inid.studio.live import Column, Curve, LivePlan, typical_error
+from inid.studio.live_streams import STREAM_FILES, LiveStream, ShownStream
 from inid.studio.releases import Outcome
-from inid.studio.steps import STEPS, STREAM_STEPS
-from inid.tables.report_inputs import protected_unit
+from inid.tables.presentation import protected_unit
 from inid.tables.result import TOO_NOISY
+from inid.tables.streams.page import stream_blocks
 
-__all__ = [
-    "FILE_WORDS",
-    "columns_parts",
-    "details_part",
-    "glance",
-    "open_page",
-    "plan_parts",
-    "release_part",
-    "releases_part",
-    "rendered",
-    "spending_part",
-    "studio_page",
-]
+
+@dataclass(frozen=True)
+class Step:
+    """One step."""
+
+    id: str
+    title: str
+    sentence: str
+    tour: str
+
+
+STEPS = (
+    Step(
+        "who",
+        "Who is protected",
+        "Choose the table, and say whose privacy is protected.",
+        "Everything begins with a table about people. If each person has one row, protect rows. If a person may "
+        "have several, name the column that says whose row it is. Only names and types of columns are read here. No "
+        "value is read before a release is charged.",
+    ),
+    Step(
+        "public",
+        "What is public",
+        "State what everybody may know without looking at the table.",
+        "Limits of numbers, such as 0 to 110 for an age, and lists of codes, such as F and M. They come from common "
+        "knowledge or from a published classification, never from the table itself: limits read off the data would "
+        "reveal something about people.",
+    ),
+    Step(
+        "publish",
+        "What to publish",
+        "Tick what you want to print.",
+        "Counts, means, tables over several columns, medians. Every number costs some of the promise, so ask for what "
+        "you will print. Several questions can share one promise: add another one below the first.",
+    ),
+    Step(
+        "exact",
+        "How exact",
+        "See the expected error of every number, and state which errors you accept.",
+        "Noise is added to every number; here you see how much. A tolerance is an error that you accept: numbers "
+        "with a tight tolerance get less noise. Planning costs nothing.",
+    ),
+    Step(
+        "private",
+        "How private",
+        "Choose how much the publication may reveal about one person.",
+        "The slider trades privacy for exactness. Further left the publication reveals less about each person and "
+        "is noisier. An epsilon around 1 is common. Or take a part of the ledger, such as a third.",
+    ),
+    Step(
+        "year",
+        "What is left of the year",
+        "A ledger adds up the privacy cost of all releases, and refuses what exceeds the total.",
+        "Each release takes a part of a budget. A ledger is a file that keeps count: make one for the year, and "
+        "divide it, for example by thirds. A release that would exceed it is refused before anything is spent.",
+    ),
+    Step(
+        "release",
+        "Release and take home",
+        "Nothing is spent until you confirm. Then the ledger is charged, the table is read, and noise is added.",
+        "The page says what will be spent and asks once. Then you get the numbers, and files: for a spreadsheet, for "
+        "a report, for an auditor, and as a notebook or a command that does the same again.",
+    ),
+)
+STREAM_STEPS = tuple(
+    {
+        "who": Step(
+            "who",
+            "Stream, and who is protected",
+            "Name the stream and its table, and say whose privacy is promised.",
+            "A stream publishes the same statistics period after period, under one promise that is charged once.",
+        ),
+        "release": Step(
+            "release",
+            "Open",
+            "Nothing is spent until you confirm. Then the stream's file is made, and the ledger is charged once, for "
+            "all periods.",
+            "The page says what will be spent and asks once. Then choose the stream and release period after period.",
+        ),
+    }.get(step.id, step)
+    for step in STEPS
+)
+
 
 _TEMPLATES = environment("inid.studio")
 FILE_WORDS = {
@@ -54,7 +134,7 @@ FILE_WORDS = {
 }
 
 
-_TOLD = 3  # numbers of a plan that are said in words
+_MOST_IN_WORDS = 3  # numbers of a plan that the first sentence names
 _SCRIPTS = ("form.js", "asking.js", "questions.js", "rows.js", "lists.js", "guide.js", "studio.js")
 
 
@@ -73,18 +153,24 @@ def studio_page(page: str) -> str:
     """The whole page, without anything about the user's files: its script asks for that."""
     choices: dict[str, Any] = {one.name: one.type for one in keys() if one.type.field == "choice"}
     usual = {name: word for name, kind in choices.items() for word in kind.known if kind.known[word] == kind.usual}
-    asked = {one.name: one.place for one in keys() if one.asks}
+    statistics = {one.name: one.place for one in keys() if one.asks}
     inside = [one.name for one in keys_of_a_question()]
     steps = STREAM_STEPS if page == "stream" else STEPS
     scripts = [*_SCRIPTS[:-1], *(["stream.js"] if page == "stream" else []), _SCRIPTS[-1]]
-    shown: dict[str, Any] = {"page": page, "version": __version__, "asked": asked, "usual": usual, "steps": steps}
-    shown |= {"scripts": scripts, "inside": inside}
-    return rendered("page.html", **shown)
+    context: dict[str, Any] = {
+        "page": page,
+        "version": __version__,
+        "asked": statistics,
+        "usual": usual,
+        "steps": steps,
+    }
+    context |= {"scripts": scripts, "inside": inside}
+    return rendered("page.html", **context)
 
 
-def open_page(key: str) -> str:
+def open_page(key: str, page: str) -> str:
     """What the link opens: it hands the key to the browser's storage and goes on to the page."""
-    return rendered("open.html", key=key)
+    return rendered("open.html", key=key, page=page)
 
 
 def columns_parts(columns: Sequence[Column]) -> dict[str, str]:
@@ -98,16 +184,10 @@ def columns_parts(columns: Sequence[Column]) -> dict[str, str]:
 
 
 def plan_parts(live: LivePlan, released: bool = False) -> dict[str, str]:
-    """What is shown of a plan at once.
-
-    Args:
-        live: The plan.
-        released: Whether exactly this was released just now: that there is no room for a second one is said to
-            whoever tries it.
-    """
+    """What is shown of a plan at once."""
     summary, stated = live.planned.summary, live.planned.query is None
-    wanted = _is_wanted(live)
-    facts = [(_near(live), "numbers expected within their tolerance")] if wanted else []
+    has_tolerances = _has_tolerances(live)
+    facts = [(_near(live), "numbers are expected within their tolerance")] if has_tolerances else []
     facts.append((str(summary.noise.mechanism).capitalize(), f"noise, on {summary.dimension:,} numbers"))
     if summary.opponent is not None:
         gain = plain_ratio(summary.gains["spr"])
@@ -118,7 +198,7 @@ def plan_parts(live: LivePlan, released: bool = False) -> dict[str, str]:
         "inside": rendered("inside.html", notes=summary.inside),
         "chart": noise_of_each_number(
             summary,
-            "its tolerance" if wanted else "the usual tolerance, as none is stated",
+            "its tolerance" if has_tolerances else "a default tolerance, as none is stated",
             compared=summary.opponent is not None,
         ),
         "profile": rendered("profile.html", rows=profile(summary)) if stated else "",
@@ -129,31 +209,31 @@ def plan_parts(live: LivePlan, released: bool = False) -> dict[str, str]:
 
 def _lead(summary: PlanSummary) -> str:
     """What to expect, in words and in the numbers' own units, for the first few of them."""
-    told = []
-    for line in summary.lines[:_TOLD]:
-        beside = plain_number(line.baselines["spr"], 2) if summary.opponent is not None else ""
-        off = plain_number(line.deviation, 2)
+    phrases = []
+    for line in summary.lines[:_MOST_IN_WORDS]:
+        baseline = plain_number(line.baselines["spr"], 2) if summary.opponent is not None else ""
+        error = plain_number(line.deviation, 2)
         name = f"each cell of “{line.label}”" if (line.cells or 1) > 1 else f"“{line.label}”"
-        against = f", against {beside} with equal noise" if beside not in ("", off) else ""
-        told.append(f"{name} to be about {off} off{against}")
-    more = len(summary.lines) - _TOLD
+        against = f", against {baseline} with equal noise" if baseline not in ("", error) else ""
+        phrases.append(f"{name} to be about {error} off{against}")
+    more = len(summary.lines) - _MOST_IN_WORDS
     rest = f" And so on for {more:,} more, listed below." if more > 0 else ""
-    return f"Expect {'; '.join(told)}.{rest}" if told else ""
+    return f"Expect {'; '.join(phrases)}.{rest}" if phrases else ""
 
 
 def glance(live: LivePlan) -> str:
     """The plan in a line, for whoever looks at another part of the page."""
-    found = [f"{_near(live)} numbers expected within their tolerance."] if _is_wanted(live) else []
+    sentences = [f"{_near(live)} numbers expected within their tolerance."] if _has_tolerances(live) else []
     if live.ledger is not None and live.ledger.after is not None:
-        found.append(f"{live.ledger.shares[2]} of the ledger would be spent after this release.")
-    return " ".join(found)
+        sentences.append(f"{live.ledger.shares[2]} of the ledger would be spent after this release.")
+    return " ".join(sentences)
 
 
-def _is_wanted(live: LivePlan) -> bool:
+def _has_tolerances(live: LivePlan) -> bool:
     """Whether anybody said which errors they could live with; else a tolerance is only the usual one."""
     stated = [part.own.values for part in live.planned.job.parts.values()]
-    wanted = any("tolerance" in own or "weights" in own for own in stated)
-    return wanted and any(line.tolerance for line in live.planned.summary.lines)
+    is_stated = any("tolerance" in own or "weights" in own for own in stated)
+    return is_stated and any(line.tolerance for line in live.planned.summary.lines)
 
 
 def _near(live: LivePlan) -> str:
@@ -190,7 +270,11 @@ def details_part(live: LivePlan, curve: Curve | None) -> dict[str, str]:
             unit=unit,
             other=(summary.opponent or "").removeprefix("an "),
         )
-    texts = {"TOML file": job.to_toml(), "Shell command": _command(job), "Python script": job.to_python()}
+    texts = {
+        "TOML file": job.to_toml(),
+        "Shell command": command_text(job.to_command),
+        "Python script": job.to_python(),
+    }
     return {
         "curve": shown,
         "ways": ways_to_keep_the_promise(summary) if summary.opponent is not None else "",
@@ -201,46 +285,49 @@ def details_part(live: LivePlan, curve: Curve | None) -> dict[str, str]:
 
 def spending_part(live: LivePlan, earlier: int) -> str:
     """What a release would spend, for whoever is asked to confirm it."""
-    return rendered("spending.html", **_spent(live), promise=promise_symbols(live.planned.budget), earlier=earlier)
+    return rendered(
+        "spending.html",
+        **_spent(live.ledger, live.job.ledger.ledger, live.job.ledger.part),
+        promise=promise_symbols(live.planned.budget),
+        earlier=earlier,
+    )
 
 
 def release_part(outcome: Outcome, before: Mapping[str, PublishedBefore] | None = None, truth: Any = None) -> str:
-    """What became of a release.
-
-    Args:
-        outcome: What became of it.
-        before: Its numbers by question, where an earlier process released them.
-        truth: The demonstration's public table.
-    """
-    made, seen, note = outcome.released, before or {}, ""
-    if made is not None:
-        seen = {
+    """What became of a release."""
+    released, published, note = outcome.released, before or {}, ""
+    if released is not None:
+        published = {
             name: PublishedBefore(one.blocks, one.level, one.answers, one.things, one.only)
-            for name, one in made.reports.items()
+            for name, one in released.reports.items()
         }
-        if made.may_be_full:
-            note = "A released count may be at the limit on the table's rows, at which sums and counts stop."
-    rows = [] if truth is None else _compared([block for one in seen.values() for block in one.blocks], truth)
+        if released.may_be_full:
+            note = "A released count may have reached the limit on the table's rows, where sums and counts stop."
+    comparisons = (
+        [] if truth is None else _compared([block for one in published.values() for block in one.blocks], truth)
+    )
     parts = [
         (
             name,
             estimates_section(one.blocks, one.level, TOO_NOISY, things=one.things, only=one.only) if one.blocks else "",
         )
-        for name, one in seen.items()
+        for name, one in published.items()
     ]
     return rendered(
         "release.html",
         outcome=outcome,
         parts=parts,
-        facts=[fact for one in seen.values() for fact in one.facts],
-        compared=rows,
-        held=sum(row[-1] for row in rows),
+        facts=[fact for one in published.values() for fact in one.facts],
+        compared=comparisons,
+        held=sum(comparison[-1] for comparison in comparisons),
         note=note,
         files=[(name, FILE_WORDS[name]) for name in outcome.files if name != ROWS_FILE],
         has_rows=ROWS_FILE in outcome.files,
-        charge=None if made is None else made.charge,
-        ledger=None if made is None else made.ledger,
-        bar="" if made is None or made.ledger is None else budget_bar(made.ledger.percent, made.ledger.percent),
+        charge=None if released is None else released.charge,
+        ledger=None if released is None else released.ledger,
+        bar=""
+        if released is None or released.ledger is None
+        else budget_bar(released.ledger.percent, released.ledger.percent),
     )
 
 
@@ -261,46 +348,101 @@ def _promise(live: LivePlan) -> str:
 def _ledger(live: LivePlan, released: bool) -> str:
     if live.ledger is None:
         return ""
-    shown = _spent(live)
+    shown = _spent(live.ledger, live.job.ledger.ledger, live.job.ledger.part)
     if released:  # nothing more is taken, unless it is asked for again
         shown["bar"] = budget_bar(live.ledger.spent, live.ledger.spent)
     return rendered("ledger.html", **shown, released=released)
 
 
-def _spent(live: LivePlan) -> dict[str, Any]:
-    seen = live.ledger
+def _spent(ledger: LedgerPreview | None, name: str | None, part: str | None) -> dict[str, Any]:
+    """What a release, or the opening of a stream, would take of a ledger."""
     return {
-        "ledger": seen,
-        "name": live.job.ledger.ledger,
-        "part": live.job.ledger.part,
-        "total": None if seen is None else promise_symbols(seen.total),
-        "bar": "" if seen is None else budget_bar(seen.spent, seen.after),
+        "ledger": ledger,
+        "name": name,
+        "part": part,
+        "total": None if ledger is None else promise_symbols(ledger.total),
+        "bar": "" if ledger is None else budget_bar(ledger.spent, ledger.after),
     }
-
-
-def _command(job: Any) -> str:
-    from inid.errors import ArgumentError
-
-    try:
-        return str(job.to_command())
-    except ArgumentError as error:  # a name cannot be written on a command line: the sentence says what to do
-        return f"# {error}"
 
 
 def _compared(blocks: Sequence[EstimateBlock], truth: Any) -> list[tuple[str, str, str, str, bool]]:
     """Estimate, interval and exact value of each number of the demonstration that has no groups."""
-    rows = []
+    comparisons = []
     for block in blocks:
         exact = None if block.dimensions else demonstration_truth(truth, block.statistic, block.column, block.bounds)
-        row: Estimate = block.estimates[0]
-        if exact is None or row.lower is None or row.upper is None:
+        number: Estimate = block.estimates[0]
+        if exact is None or number.lower is None or number.upper is None:
             continue
-        middle, low, high = rounded_interval(row.estimate, row.lower, row.upper)
-        name = f"{row.statistic} {row.column}".strip()
-        rows.append((name, middle, f"{low} to {high}", plain_number(exact), row.lower <= exact <= row.upper))
-    return rows
+        middle, low, high = rounded_interval(number.estimate, number.lower, number.upper)
+        name = f"{number.statistic} {number.column}".strip()
+        comparisons.append(
+            (name, middle, f"{low} to {high}", plain_number(exact), number.lower <= exact <= number.upper)
+        )
+    return comparisons
 
 
 def rendered(template: str, /, **context: Any) -> str:
     """A template, with every text in it escaped."""
     return _TEMPLATES.get_template(template).render(context)
+
+
+def stream_plan_parts(live: LiveStream) -> dict[str, str]:
+    """What is shown of a plan at once."""
+    plan = live.plan
+    wanted = "totals" if plan.choice.want == "totals" else f"its {plan.choice.want}"
+    facts = [
+        (f"{plain_ratio(plan.gain)}×", f"as much error in {wanted} with independent periods"),
+        (f"{len(plan.periods):,}", f"periods, {plan.periods[0]} to {plan.periods[-1]}"),
+        (plan.noise.mechanism.capitalize(), f"noise, on {plan.noise.dimension:,} numbers of each period"),
+    ]
+    budget = plan.budget
+    words = promise_in_words(budget, protected_unit(plan.question.person), plan.noise.sensitivity.neighbours)
+    table = plan.error_table()
+    return {
+        "facts": rendered(
+            "facts.html",
+            lead="",
+            facts=facts,
+            remark=None if plan.gain > 1 else plan.gain_in_words(),
+            gain=None,
+            units=False,
+        ),
+        "chart": rendered("stream_errors.html", head=table[0], rows=table[1:], label=plan.statistics[0][0]),
+        "ledger": ""
+        if live.ledger is None
+        else rendered("ledger.html", **_spent(live.ledger, live.address, live.part), released=False),
+        "promise": rendered("promise.html", words=words, name=promise_name(budget), numbers=promise_symbols(budget)),
+    }
+
+
+def stream_details(live: LiveStream) -> dict[str, str]:
+    """The same as a command."""
+    return {"exports": rendered("exports.html", texts={"Shell command": live.command})}
+
+
+def opening_part(live: LiveStream) -> str:
+    """What opening the stream would spend, for whoever is asked to confirm it."""
+    symbols = promise_symbols(live.plan.budget)
+    count = len(live.plan.periods)
+    return rendered(
+        "opening.html", **_spent(live.ledger, live.address, live.part), promise=symbols, stream=live.name, count=count
+    )
+
+
+def stream_parts(shown: ShownStream) -> dict[str, str]:
+    """A stream that is there: how far it is, its picture, and its numbers."""
+    blocks = stream_blocks(shown.results, TOO_NOISY)
+    drawn = "" if shown.bands is None else totals_chart(shown.bands, shown.periods)
+    files = [(name, FILE_WORDS[name]) for name in STREAM_FILES] if shown.released else []
+    return {
+        "stream": rendered("stream_state.html", shown=shown),
+        "numbers": rendered(
+            "stream_numbers.html",
+            shown=shown,
+            files=files,
+            missing=shown.results[-1].missing if shown.results else (),
+            picture=drawn,
+            name="" if shown.bands is None else shown.bands.name,
+            estimates=estimates_section(blocks, shown.level, TOO_NOISY) if blocks else "",
+        ),
+    }

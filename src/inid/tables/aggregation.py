@@ -18,25 +18,6 @@ from inid.fixed_point import Grid
 from inid.tables.facts import Bins, Categories, Key, Person
 from inid.tables.view import View
 
-__all__ = [
-    "Aggregation",
-    "FoundKeys",
-    "GridKeys",
-    "Grouping",
-    "Inside",
-    "Integers",
-    "KeyColumn",
-    "KeyKind",
-    "Pair",
-    "People",
-    "PublicKeys",
-    "Rows",
-    "Term",
-    "Totals",
-    "Value",
-    "key_kind",
-]
-
 Integers = NDArray[np.int64]
 KeyKind = Literal["str", "int", "bool"]
 
@@ -48,13 +29,7 @@ def key_kind(keys: Sequence[Key]) -> KeyKind:
 
 @dataclass(frozen=True)
 class PublicKeys:
-    """A column by its public keys, in order.
-
-    Attributes:
-        column: The column.
-        keys: The keys.
-        cell: Whether others, and missing ones, have one cell more, the last; else their rows leave.
-    """
+    """A column by its public keys, in order."""
 
     column: str
     keys: tuple[Key, ...]
@@ -152,12 +127,7 @@ class Grouping(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """What was added up.
-
-    Attributes:
-        sums: A first axis for the terms, then one for each key.
-        keys: The keys of the last axis, in order, where they were found.
-    """
+    """What was added up."""
 
     sums: Integers
     keys: tuple[Key, ...] = ()
@@ -165,18 +135,7 @@ class Totals(NamedTuple):
 
 @dataclass(frozen=True)
 class Aggregation:
-    """Rows that are limited once, and added up by any number of groupings.
-
-    Attributes:
-        keys: The columns of keys, by a name each.
-        terms: What rows add: a whole number each.
-        groupings: The tables. One alone where people are counted, or keys found.
-        fill: What a missing value counts as, by column; else it is left out, as `present` and the keys say.
-        person: Whose rows are limited, or None.
-        keys_per_person: How many keys of a person count, of one column: those with the most of the person's rows, and
-            of equal ones the first in order. None for all.
-        view: Which rows there are, and which columns are computed from others.
-    """
+    """Rows that are limited once, and added up by any number of groupings."""
 
     keys: Mapping[str, KeyColumn]
     terms: tuple[Term, ...]

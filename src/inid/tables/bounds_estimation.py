@@ -21,8 +21,6 @@ from inid.tables.table import Table
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["EstimatedBounds", "estimate_bounds", "log_edges"]
-
 _OCTAVES = 20  # from the largest size that is stated down to a millionth of it
 _WORTH = 0.1  # an end is moved only where that narrows the range by a tenth: every move may clip a few rows
 _FALSE_ALARM = 0.05  # the probability that any empty bin looks as if it were not
@@ -30,14 +28,7 @@ _FALSE_ALARM = 0.05  # the probability that any empty bin looks as if it were no
 
 @dataclass(frozen=True)
 class EstimatedBounds:
-    """Bounds of a column, found by a release.
-
-    Attributes:
-        column: The column.
-        lower: The lower bound.
-        upper: The upper bound.
-        result: The release of which they are made: a noisy histogram, its plan and its certificate.
-    """
+    """Bounds of a column, found by a release."""
 
     column: str
     lower: float
@@ -55,11 +46,7 @@ class EstimatedBounds:
 
 
 def log_edges(bounds: Bounds) -> list[float]:
-    """Public edges inside a stated range: its ends, 0, and powers of the root of 2 below its largest size.
-
-    >>> [round(edge, 2) for edge in log_edges((0.0, 8.0))][-4:]
-    [2.83, 4.0, 5.66, 8.0]
-    """
+    """Public edges inside a stated range: its ends, 0, and powers of the root of 2 below its largest size."""
     low, high = bounds
     largest = max(abs(low), abs(high))
     sizes = [largest * 2.0 ** (-at / 2) for at in range(2 * _OCTAVES + 1)]

@@ -11,42 +11,17 @@ has no value; a division by less than 2^-500 in size, 0 included, is missing. Ea
 Conditions are true or false. A comparison with something missing is false, whichever it is; `~` turns that into true.
 """
 
+import ast
 import datetime as dt
+import keyword
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
 
 from inid.arguments import real, shown
 from inid.errors import ArgumentError, Words
 from inid.tables.facts import Key, is_plain, read_keys
-
-__all__ = [
-    "MOST",
-    "Arithmetic",
-    "Both",
-    "Branch",
-    "Column",
-    "Comparison",
-    "Condition",
-    "Constant",
-    "Either",
-    "Expression",
-    "Kind",
-    "Member",
-    "Missing",
-    "Not",
-    "Numeric",
-    "Rounded",
-    "Word",
-    "Year",
-    "as_number",
-    "as_value",
-    "col",
-    "maximum",
-    "minimum",
-    "when",
-]
 
 MOST = 2.0**500  # the size of the largest number
 
@@ -66,8 +41,6 @@ class Expression:
         raise ArgumentError("an expression is neither true nor false by itself: combine conditions with &, | and ~.")
 
     def __str__(self) -> str:
-        from inid.tables.expression_text import written
-
         return written(self)
 
     __repr__ = __str__
@@ -155,11 +128,7 @@ class Numeric(Expression):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Column(Numeric):
-    """A column: a number, unless it is compared with a text, a truth or a date.
-
-    >>> (Column("age") >= 18) & Column("sex").is_in(["F", "M"])
-    age >= 18 and sex in ['F', 'M']
-    """
+    """A column: a number, unless it is compared with a text, a truth or a date."""
 
     name: str
 
@@ -319,11 +288,7 @@ def _is_text(value: Expression) -> bool:
 
 
 def as_number(value: object) -> Numeric:
-    """A number of an expression, also a plain one.
-
-    Raises:
-        ArgumentError: It is none.
-    """
+    """A number of an expression, also a plain one."""
     if isinstance(value, Numeric) and not _is_text(value):
         return value
     if isinstance(value, (Expression, str, bool)):
@@ -343,11 +308,7 @@ def _joined(operator: Operator, left: object, right: object) -> Numeric:
 
 
 def as_value(value: object) -> Expression:
-    """A number or a text of an expression, also a plain one.
-
-    Raises:
-        ArgumentError: It is neither.
-    """
+    """A number or a text of an expression, also a plain one."""
     return Word(_plain(value)) if isinstance(value, str) else value if isinstance(value, Branch) else as_number(value)
 
 
@@ -383,3 +344,266 @@ def _compared(operator: str, left: Numeric, right: object) -> Condition:
             got=Words(operator),
         )
     return Comparison(operator, left, _plain(right) if isinstance(right, str) else right)  # type: ignore[arg-type]
+
+
+# What an expression reads: its columns, and as what each is read.
+
+Leaf = tuple[str, Literal["number", "str", "int", "bool", "day", "year"]]  # a column, and what it is read as
+_MOST_PARTS = 200  # of one expression
+
+
+def parts(expression: Expression) -> Iterator[Expression]:
+    """The expressions that it is made of, the inner ones first."""
+    for field in fields(expression):  # type: ignore[arg-type]
+        value = getattr(expression, field.name)
+        if isinstance(value, Expression):
+            yield from parts(value)
+    yield expression
+
+
+def leaves(expression: Expression) -> set[Leaf]:
+    """The columns that an expression reads, each with what it is read as."""
+    every = list(parts(expression))
+    if len(every) > _MOST_PARTS:
+        raise ArgumentError(f"an expression has at most {_MOST_PARTS} parts, got {len(every)}: compute it in steps.")
+    found: set[Leaf] = set()
+    read: set[int] = set()  # columns that are read as something else than a number
+    for part in every:
+        own = _own_leaf(part)
+        if own is not None:
+            column, leaf = own
+            found.add(leaf)
+            read.add(id(column))
+    found |= {(part.name, "number") for part in every if isinstance(part, Column) and id(part) not in read}
+    if not found:
+        text = shown(str(expression))
+        raise ArgumentError(
+            f"the expression {text} names no column: tables.col('age').", code="expression_bare", text=Words(text)
+        )
+    return found
+
+
+def _own_leaf(part: Expression) -> tuple[Column, Leaf] | None:
+    """How a part reads its column, where not as a number."""
+    if isinstance(part, Year):
+        return part.column, (part.column.name, "year")
+    if isinstance(part, Member):
+        kind = "str" if isinstance(part.keys[0], str) else "bool" if isinstance(part.keys[0], bool) else "int"
+        return part.column, (part.column.name, kind)  # type: ignore[return-value]
+    if isinstance(part, Missing):
+        return part.column, (part.column.name, ROLES[part.kind])
+    if isinstance(part, Comparison) and isinstance(part.left, Column) and not isinstance(part.right, Expression):
+        role = "bool" if isinstance(part.right, bool) else "str" if isinstance(part.right, str) else "day"
+        return part.left, (part.left.name, role)  # type: ignore[return-value]
+    return None
+
+
+ROLES: dict[Kind, Literal["number", "str", "day", "bool"]] = {
+    "number": "number",
+    "text": "str",
+    "date": "day",
+    "truth": "bool",
+}
+
+
+# Expressions as text, for commands, job files and records: `age >= 18 and sex in ['F', 'M']`, `weight / height ** 2`.
+# A column is called by its name, or by `col('name')` where the name is no plain word. Nothing in a text is run.
+
+_LONGEST = 10_000
+_STRENGTH = {"+": 5, "-": 5, "*": 6, "/": 6}
+_ATOM = 7
+
+
+def written(value: Expression) -> str:
+    """The text of an expression, of which `expression` makes the same again."""
+    return _written(value)[0]
+
+
+def expression(text: str) -> Expression:
+    """Read the text of an expression. Nothing in it is run.
+
+    Raises:
+        ArgumentError: It does not parse, or calls what expressions do not have.
+
+    >>> expression("18 <= age < 65 and sex == 'F'")
+    18 <= age and age < 65 and sex == 'F'
+    """
+    if not isinstance(text, str):
+        raise ArgumentError(f"an expression is a text, got {shown(text)}: for example \"age >= 18 and sex == 'F'\".")
+    if len(text) > _LONGEST:
+        raise ArgumentError(f"an expression has at most {_LONGEST} letters, got {len(text)}: compute it in steps.")
+    try:
+        found = _operand(ast.parse(text.strip(), mode="eval").body)
+        return found if isinstance(found, Expression) else as_value(found)
+    except ArgumentError:
+        raise
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ArgumentError(
+            f"the expression {shown(text)} does not parse: write for example \"age >= 18 and sex in ['F', 'M']\"."
+        ) from None
+
+
+# Writing: each text comes with how strongly its parts hold together.
+
+
+def _written(value: Expression) -> tuple[str, int]:
+    if isinstance(value, (Both, Either)):
+        word, strength = ("and", 2) if isinstance(value, Both) else ("or", 1)
+        return f"{_inside(value.left, strength)} {word} {_inside(value.right, strength + 1)}", strength
+    if isinstance(value, Not):
+        return f"not {_inside(value.condition, 3)}", 3
+    if isinstance(value, Comparison):
+        right = value.right
+        other = _inside(right, 5) if isinstance(right, Expression) else _literal(right)
+        return f"{_inside(value.left, 5)} {value.operator} {other}", 4
+    if isinstance(value, Member):
+        return f"{written(value.column)} in {list(value.keys)!r}", 4
+    if isinstance(value, Arithmetic) and value.operator in _STRENGTH:
+        strength = _STRENGTH[value.operator]
+        return f"{_inside(value.left, strength)} {value.operator} {_inside(value.right, strength + 1)}", strength
+    return _call(value), _ATOM
+
+
+def _inside(value: Expression, strength: int) -> str:
+    text, own = _written(value)
+    return text if own >= strength else f"({text})"
+
+
+def _call(value: Expression) -> str:
+    if isinstance(value, Column):
+        plain = value.name.isascii() and value.name.isidentifier() and not keyword.iskeyword(value.name)
+        return value.name if plain else f"col({value.name!r})"
+    if isinstance(value, Constant):
+        whole = value.value.is_integer() and abs(value.value) < 2**53
+        return str(int(value.value)) if whole else repr(value.value)
+    if isinstance(value, Word):
+        return repr(value.value)
+    if isinstance(value, Missing):
+        kind = "" if value.kind == "number" else f", {value.kind!r}"
+        return f"is_missing({written(value.column)}{kind})"
+    if isinstance(value, Year):
+        return f"year({written(value.column)})"
+    if isinstance(value, Rounded):
+        return f"{value.function}({written(value.value)})"
+    if isinstance(value, Arithmetic):
+        return f"{value.operator}({written(value.left)}, {written(value.right)})"
+    if isinstance(value, Branch):
+        return f"when({', '.join(map(written, (value.condition, value.yes, value.no)))})"
+    raise TypeError("an expression of no known kind")
+
+
+def _literal(value: str | bool | dt.date) -> str:
+    return f"date('{value.isoformat()}')" if isinstance(value, dt.date) else repr(value)
+
+
+# Reading: Python's own parser makes a tree, and each kind of node that expressions have is read by its own line.
+
+_BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: lambda a, b: a + b,
+    ast.Sub: lambda a, b: a - b,
+    ast.Mult: lambda a, b: a * b,
+    ast.Div: lambda a, b: a / b,
+}
+_COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Lt: lambda a, b: a < b,
+    ast.LtE: lambda a, b: a <= b,
+    ast.Gt: lambda a, b: a > b,
+    ast.GtE: lambda a, b: a >= b,
+    ast.Eq: lambda a, b: a == b,
+    ast.NotEq: lambda a, b: a != b,
+}
+
+
+def _operand(node: ast.expr) -> Any:
+    """An expression, or a plain number, text, truth or date."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, (str, bool, int, float)):
+        return node.value
+    if isinstance(node, ast.Name):
+        return col(node.id)
+    if isinstance(node, ast.BoolOp):
+        values = [_read_condition(value) for value in node.values]
+        found = values[0]
+        for value in values[1:]:
+            found = found & value if isinstance(node.op, ast.And) else found | value
+        return found
+    if isinstance(node, ast.UnaryOp):
+        return ~_read_condition(node.operand) if isinstance(node.op, ast.Not) else _signed(node)
+    if isinstance(node, ast.BinOp):
+        return _binary(node)
+    if isinstance(node, ast.Compare):
+        return _comparison(node)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+        return _function(node.func.id, [*map(_operand, node.args)])
+    raise _unknown(ast.unparse(node))
+
+
+def _signed(node: ast.UnaryOp) -> Any:
+    value = _operand(node.operand)
+    if isinstance(node.op, ast.USub):
+        return -value if isinstance(value, (int, float)) else -as_number(value)
+    raise _unknown("a sign that is not -")
+
+
+def _binary(node: ast.BinOp) -> Numeric:
+    left, right = _operand(node.left), _operand(node.right)
+    if isinstance(node.op, ast.Pow):
+        return as_number(left) ** (right if isinstance(right, int) else 0)
+    if type(node.op) not in _BINARY:
+        raise _unknown("an operation other than +, -, *, / and **")
+    return as_number(_BINARY[type(node.op)](as_number(left), right))
+
+
+def _comparison(node: ast.Compare) -> Condition:
+    """Chains such as 18 <= age < 65 are several comparisons."""
+    operands = [node.left, *node.comparators]
+    found: Condition | None = None
+    for operator, left, right in zip(node.ops, operands, operands[1:], strict=False):
+        if isinstance(operator, ast.In):
+            made = _member(left, right)
+        elif type(operator) in _COMPARE:
+            made = _COMPARE[type(operator)](as_number(_operand(left)), _operand(right))
+        else:
+            raise _unknown("a comparison other than <, <=, >, >=, ==, != and in (write `not x in [...]`)")
+        found = made if found is None else found & made
+    if found is None:
+        raise _unknown("an empty comparison")
+    return found
+
+
+def _member(left: ast.expr, right: ast.expr) -> Condition:
+    column = _operand(left)
+    if not (isinstance(column, Column) and isinstance(right, (ast.List, ast.Tuple))):
+        raise _unknown("`in` without a column before it and a list of keys after it")
+    return column.is_in([_operand(entry) for entry in right.elts])
+
+
+def _read_condition(node: ast.expr) -> Condition:
+    found = _operand(node)
+    if isinstance(found, Condition):
+        return found
+    raise ArgumentError(f"a condition is wanted, got {shown(ast.unparse(node))}: for example age >= 18.")
+
+
+def _function(name: str, given: list[Any]) -> Any:
+    if name == "col" and len(given) == 1:
+        return col(given[0])
+    if name == "date" and len(given) == 1 and isinstance(given[0], str):
+        return dt.date.fromisoformat(given[0])
+    if name == "is_missing" and len(given) in (1, 2) and isinstance(given[0], Column):
+        return given[0].is_missing(*given[1:])
+    if name == "year" and len(given) == 1 and isinstance(given[0], Column):
+        return given[0].year()
+    if name in ("abs", "floor") and len(given) == 1 and isinstance(given[0], Numeric):
+        return abs(given[0]) if name == "abs" else given[0].floor()
+    if name in ("min", "max") and len(given) == 2:
+        return minimum(*given) if name == "min" else maximum(*given)
+    if name == "when" and len(given) == 3:
+        return when(*given)
+    raise _unknown(f"{name}(...) with {len(given)} values")
+
+
+def _unknown(what: str) -> ArgumentError:
+    return ArgumentError(
+        f"expressions do not have {shown(what)}: use columns, numbers, texts, + - * /, comparisons, in, and, or, not, "
+        "abs, floor, min, max, year, date, when, is_missing and col."
+    )

@@ -1,33 +1,15 @@
 """What the user states about a table: bounds, the privacy unit, public keys, bins and fill values."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
+from typing import Literal, cast
 
 import numpy as np
 
-from inid.arguments import integer, real, shown
-from inid.errors import ArgumentError
-
-__all__ = [
-    "Bins",
-    "Bounds",
-    "Categories",
-    "Key",
-    "Person",
-    "as_listed",
-    "as_numbers",
-    "as_tables",
-    "is_plain",
-    "read_bins",
-    "read_bounds",
-    "read_cells",
-    "read_columns",
-    "read_keys",
-    "read_missing",
-    "read_people",
-]
+from inid.arguments import choice, integer, real, shown
+from inid.errors import Argument, ArgumentError, Column, Words
 
 Key = str | int | bool
 Bounds = tuple[float, float]
@@ -99,11 +81,7 @@ class Bins:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What each cell is called; no two alike.
-
-        >>> Bins((0.0, 0.1, 1.0)).names, Bins((1.0, 1.0000000000000002, 2.0)).names
-        (('[0, 0.1)', '[0.1, 1]'), ('[1, 1.0000000000000002)', '[1.0000000000000002, 2]'))
-        """
+        """What each cell is called; no two alike."""
         words = [f"{edge:.12g}" for edge in self.edges]
         if len(set(words)) < len(words):
             words = [f"{edge:.17g}" for edge in self.edges]
@@ -136,12 +114,12 @@ def as_numbers(values: object) -> object:
     )
 
 
-def read_columns(name: str, value: object, wanted: str) -> tuple[str, ...]:
+def read_columns(name: str, value: object, expected: str) -> tuple[str, ...]:
     """Distinct column names; like keys, they are not shown."""
     if value is None:
         return ()
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
-        raise ArgumentError(f"{name} must be {wanted}, got {shown(value)}: pass a list, for example ['age'].")
+        raise ArgumentError(f"{name} must be {expected}, got {shown(value)}: pass a list, for example ['age'].")
     seen: dict[str, int] = {}
     for at, word in enumerate(value):
         if not (isinstance(word, str) and word):
@@ -313,3 +291,169 @@ def read_missing(missing: object) -> dict[str, object]:
         if not isinstance(value, (str, bool)):
             real(f"missing[{column!r}]", value, cure="pass one public number, or a category of its histogram")
     return dict(missing)
+
+
+# Public domains: the values of each attribute, stated once for a table, and the tables that are asked over them.
+
+OTHER = "(other)"  # what the cell of unknown keys is called
+Marginal = tuple[str, ...]
+_MOST_TABLES = 2**18
+_MOST_CELLS = 2**26  # of one table
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """The public values of a column in their order, from the first to the last.
+
+    Args:
+        values: Whole numbers, ascending, or texts such as ["low", "middle", "high"]. The cell of other keys has no
+            place in the order.
+
+    >>> Ordered(range(3))
+    Ordered(values=(0, 1, 2))
+    """
+
+    values: Sequence[Key]
+
+    def __post_init__(self) -> None:
+        values = read_keys("Ordered", self.values)
+        if not isinstance(values[0], str) and not all(low < high for low, high in pairwise(values)):  # type: ignore[operator]
+            raise ArgumentError("Ordered must list whole numbers in ascending order: sort them.")
+        object.__setattr__(self, "values", values)
+
+
+@dataclass(frozen=True)
+class Domains:
+    """The public values of attributes, and what becomes of rows with other ones."""
+
+    keys: Mapping[str, tuple[Key, ...]]
+    other: Literal["cell", "drop"] = "cell"
+    ordered: frozenset[str] = frozenset()
+
+    def size(self, column: str) -> int:
+        """How many values an attribute has, the cell of other keys included."""
+        return len(self.keys[column]) + (self.other == "cell")
+
+    def levels(self, column: str) -> list[Key]:
+        """What the values are called; texts throughout where one of them is the cell of other keys."""
+        keys = self.keys[column]
+        return [*map(str, keys), OTHER] if self.other == "cell" else list(keys)
+
+    def among(self, columns: Iterable[str]) -> "Domains":
+        """The domains of these columns alone."""
+        keys = {column: self.keys[column] for column in columns}
+        return Domains(keys, self.other, self.ordered & keys.keys())
+
+
+def read_domains(domains: object, other: object) -> Domains:
+    """Public values per column."""
+    kind = cast("Literal['cell', 'drop']", choice("other", other, ("cell", "drop")))
+    if not isinstance(domains, Mapping):
+        raise ArgumentError(
+            f"domains must be a dictionary of public values per column, got {shown(domains)}: "
+            "for example domains={'sex': ['F', 'M']}."
+        )
+    read: dict[str, tuple[Key, ...]] = {}
+    ordered = frozenset(column for column, keys in domains.items() if isinstance(keys, Ordered))
+    for column, keys in domains.items():
+        if not (isinstance(column, str) and column):
+            raise ArgumentError(f"domains must be keyed by column names, got {shown(column)}: name the column.")
+        read[column] = read_keys(f"domains[{column!r}]", keys.values if isinstance(keys, Ordered) else keys)
+        if kind == "drop" and len(read[column]) == 1:
+            raise ArgumentError(
+                f"domains[{column!r}] has one value and no cell for others, so that it divides nothing: leave it out, "
+                'or state other="cell".',
+                code="domain_single",
+                column=Column(column),
+            )
+        if kind == "cell" and OTHER in map(str, read[column]):
+            raise ArgumentError(
+                f"domains[{column!r}] holds {OTHER!r}, the name of the cell of all other keys: leave it out, or state "
+                'other="drop".',
+                code="domain_other",
+                column=Column(column),
+                cell=Words(OTHER),
+            )
+    return Domains(read, kind, ordered)
+
+
+def read_tables(name: str, asked: object, domains: Domains, *, total: bool = False) -> tuple[Marginal, ...]:
+    """The asked tables: lists of columns, or a number k for all tables over k of the columns with a domain.
+
+    >>> read_tables("marginals", 2, Domains({"sex": ("F", "M"), "age": (0, 1), "race": ("A",)}))
+    (('sex', 'age'), ('sex', 'race'), ('age', 'race'))
+    """
+    cure = f"for example {name}=[('sex',), ('sex', 'age')]"
+    if isinstance(asked, int) and not isinstance(asked, bool):
+        number = integer(name, asked, least=1, cure="pass how many columns each table has, or a list of tables")
+        if number > len(domains.keys):
+            raise ArgumentError(
+                f"{name}={number} asks for tables over {number} columns, but {len(domains.keys)} have a domain: state "
+                "Table(domains=...).",
+                code="domains_missing",
+                argument=Argument(name),
+                wanted=Words(number),
+                stated=Words(len(domains.keys)),
+            )
+        _check_number(name, math.comb(len(domains.keys), number))
+        tables: list[Marginal] = list(combinations(domains.keys, number))
+    else:
+        if isinstance(asked, (str, bytes, Mapping)) or not isinstance(asked, Sequence) or not len(asked):
+            raise ArgumentError(f"{name} must be a list of tables, got {shown(asked)}: {cure}.")
+        _check_number(name, len(asked))
+        tables = [_table(f"{name}[{at}]", table, domains, cure) for at, table in enumerate(asked)]
+        if len(set(map(frozenset, tables))) != len(tables):
+            raise ArgumentError(f"{name} names the same table twice: give each set of columns once.")
+    if not any(tables) and not total:
+        raise ArgumentError(f"{name} asks for the total alone: pass count=True, without tables.", code="total_alone")
+    sizes = {column: domains.size(column) for column in domains.keys}
+    widest = max(map(len, tables))
+    if math.prod(sorted(sizes.values())[::-1][:widest]) > _MOST_CELLS:  # else none of them has too many
+        for table in tables:
+            if math.prod(sizes[column] for column in table) > _MOST_CELLS:
+                raise ArgumentError(
+                    f"{name} asks for {shown(table)}, which has more than 2^26 cells: ask for fewer columns."
+                )
+    return tuple(tables)
+
+
+def _check_number(name: str, tables: int) -> None:
+    if tables > _MOST_TABLES:
+        raise ArgumentError(f"{name} asks for {tables:,} tables, at most 2^18 are planned at once: ask for fewer.")
+
+
+def _table(name: str, table: object, domains: Domains, cure: str) -> Marginal:
+    if isinstance(table, (str, bytes, Mapping)) or not isinstance(table, Sequence):
+        raise ArgumentError(f"{name} must be a table, that is a tuple of columns, got {type(table).__name__}: {cure}.")
+    for at, column in enumerate(table):
+        if not (isinstance(column, str) and column not in table[:at]):
+            raise ArgumentError(
+                f"{name} must name different columns: {cure}.",
+                code="columns_alike",
+                argument=Argument(name.partition("[")[0]),
+            )
+        if column not in domains.keys:
+            alike = [known for known in domains.keys if known.casefold() == column.casefold()]
+            way = f"did you mean {alike[0]!r}?" if alike else f"state Table(domains={{{column!r}: [...]}})."
+            raise ArgumentError(
+                f"{name} names {column!r}, which has no public domain: {way}",
+                code="domain_alike" if alike else "domain_missing",
+                column=Column(column),
+                alike=Column(alike[0] if alike else ""),
+            )
+    return tuple(table)
+
+
+def tolerances_by_name(
+    statistics: Iterable[str], stated: Mapping[str, float]
+) -> dict[Marginal | str | tuple[str, Marginal], float]:
+    """Tolerances by table, statistic or both from texts: "sex*age", "mean(income)", "mean(income) by sex*age"."""
+    names = {"count", *statistics}
+
+    def key(text: str) -> Marginal | str | tuple[str, Marginal]:
+        name, by, table = text.partition(" by ")
+        if by and name in names:
+            return name, tuple(table.split("*"))
+        return text if text in names else tuple(text.split("*"))
+
+    return {key(text): value for text, value in stated.items()}

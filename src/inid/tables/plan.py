@@ -13,8 +13,9 @@ from inid.numbers.decimals import decimal_fraction, decimal_up
 from inid.planning import Certificate, NoisePlan
 from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
 from inid.sets import Neighbours
-from inid.tables.public_facts import PublicFacts
-from inid.tables.wanted import worse_numbers, worse_sentence
+from inid.tables.error_targets import worse_numbers, worse_sentence
+from inid.tables.presentation import plot_summary
+from inid.tables.view import PublicFacts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,11 +24,9 @@ if TYPE_CHECKING:
     from inid.releasing import Release
     from inid.report import PlanSummary
 
-__all__ = ["Plan", "PlanOfSteps", "PlannedNumber", "fill_advice", "rows_assumed", "rows_in_words", "whole_promise"]
-
 _WORTH = 1.05  # advice that makes errors less than 5 % smaller is not worth a line
 _NAMED = 4
-_PRINTED = 40  # numbers that end worse
+_PRINTED = 40  # less accurate numbers
 
 
 def fill_advice(columns: Sequence[str], times: float) -> tuple[str, ...]:
@@ -63,11 +62,7 @@ def rows_in_words(question: PublicFacts) -> str:
 
 
 def whole_promise(budget: Budget, delta: float) -> ApproxDP | None:
-    """The promise of noise and of a threshold's delta together; None where the noise's is not an epsilon with a delta.
-
-    >>> whole_promise(PureDP(1.0), 1e-8)
-    ApproxDP(epsilon=1.0, delta=1e-08)
-    """
+    """The promise of noise and a threshold's delta together; None where the noise's promise has no epsilon."""
     if not isinstance(budget, (ApproxDP, PureDP)):
         return None
     spent = decimal_fraction(budget.delta) if isinstance(budget, ApproxDP) else 0
@@ -75,14 +70,7 @@ def whole_promise(budget: Budget, delta: float) -> ApproxDP | None:
 
 
 class PlannedNumber(NamedTuple):
-    """What a plan means for one line of it, to be weighed against other questions.
-
-    Attributes:
-        label: For example "mean(age)".
-        cells: In how many cells it is answered.
-        std: The standard deviation of its noise in each.
-        range: How far apart two answers can be: no error counts for more.
-    """
+    """What a plan means for one line of it, to be weighed against other questions."""
 
     label: str
     cells: int
@@ -96,7 +84,7 @@ class Plan(ABC):
     Attributes:
         noise: The certified plan of all released numbers.
         question: What is asked.
-        equal: Where tolerances were named, the error of each line with an equal part of the promise to itself.
+        equal: Where tolerances were named, the error of each line under an equal split.
     """
 
     noise: NoisePlan
@@ -157,8 +145,6 @@ class Plan(ABC):
         >>> [text.get_text() for text in t.query(mean=["age"]).plan(inid.PureDP(1.0)).plot().get_yticklabels()]
         ['mean(age)']
         """
-        from inid.tables.presentation import plot_summary
-
         return plot_summary(self.summary(), ax)
 
     @abstractmethod
@@ -175,10 +161,7 @@ class Plan(ABC):
 
     @property
     def worse(self) -> list[tuple[str, float, float]]:
-        """Every line that ends worse than with an equal part of the promise to itself: its name and both errors.
-
-        Only where some are named: others pay for them.
-        """
+        """Every number that is less accurate than under an equal split, with both errors; only with tolerances."""
         if not self.equal:
             return []
         numbers = self.planned_numbers()
@@ -223,12 +206,6 @@ class PlanOfSteps(Plan):
     """The plan of a question that takes several steps, each at a cost that is fixed before anything is released.
 
     It has no noise of its own: a ledger is charged with the promise and all its parts, once.
-
-    Attributes:
-        promise: What all steps keep together.
-        steps: The certified noise of each step; of one whose noise follows from earlier answers, what it will promise.
-        question: What is asked.
-        released: What the steps released, of a plan that was: then the noise of all of them is known.
     """
 
     promise: Budget

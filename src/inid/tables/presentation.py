@@ -5,62 +5,46 @@ All of it is post-processing of released numbers: it costs nothing and reveals n
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
+from dataclasses import dataclass, field, replace
+from itertools import combinations, groupby
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
 
 from inid import figures
-from inid.arguments import real, shown
+from inid.arguments import Floats, listed, real, shown
 from inid.errors import ArgumentError
-from inid.planning.text import aligned
-from inid.report import PlanSummary
-from inid.tables.facts import Key
+from inid.noise.grid_noise import grid
+from inid.planning.noise_plan import aligned
+from inid.report import ColumnFacts, Dimension, Estimate, EstimateBlock, PlanSummary, ReportInputs
+from inid.report.wording import plain_number
+from inid.tables.expressions import leaves
+from inid.tables.facts import Key, Person
+from inid.tables.intervals import quantile
+from inid.tables.view import View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from inid.tables.result import Row
+    from inid.releasing import Release
+    from inid.tables.question import Question
+    from inid.tables.result import Answer, PageFacts, Result
 
-__all__ = [
-    "COUNTED",
-    "FIXED",
-    "NUMBERS",
-    "KeyLabels",
-    "Labels",
-    "Words",
-    "answer_columns",
-    "label_columns",
-    "labelled",
-    "named_columns",
-    "noisy_rows",
-    "plot_rows",
-    "plot_summary",
-    "read_labels",
-    "read_rows_are",
-    "read_too_noisy",
-    "short_table",
-    "whole_count",
-    "whole_rows",
-]
 
 KeyLabels = Mapping[str, Mapping[Key, str]]
 Labels = Mapping[str, str | Mapping[Key, str] | tuple[str, Mapping[Key, str]]]
 COUNTED = ("count", "count_distinct", "histogram")
-NUMBERS = ("estimate", "lower", "upper", "std", "scale")  # `scale` for one more version
+NUMBERS = ("estimate", "lower", "upper", "std")
 FIXED = ("statistic", "column", *NUMBERS, "too_noisy")  # no key has such a column
 _SHOWN = 20
 
 
 @dataclass(frozen=True)
 class Words:
-    """What columns and their keys are called.
-
-    Attributes:
-        columns: The name of each column that has another one than its own.
-        keys: What its keys are called, by column.
-    """
+    """What columns and their keys are called."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
     keys: KeyLabels = field(default_factory=dict)
@@ -72,16 +56,7 @@ class Words:
 
 
 def read_labels(labels: object, keyed: Iterable[str], named: Iterable[str] = ()) -> Words:
-    """What the user calls columns and keys: a text for a column, a dictionary for its keys, a pair for both.
-
-    Args:
-        labels: What the user stated.
-        keyed: The columns whose keys can have labels; where there are none, since nothing was found, any is taken.
-        named: Other columns, which can have a name.
-
-    Raises:
-        ArgumentError: It is malformed, or names another column.
-    """
+    """What the user calls columns and keys: a text for a column, a dictionary for its keys, a pair for both."""
     if labels is None:
         return Words()
     cure = "for example labels={'sex': {1: 'male', 2: 'female'}}"
@@ -112,32 +87,24 @@ def read_labels(labels: object, keyed: Iterable[str], named: Iterable[str] = ())
 
 
 def read_rows_are(rows_are: object) -> str | None:
-    """What the user calls the rows of a table.
-
-    Raises:
-        ArgumentError: It is no text.
-    """
+    """What the user calls the rows of a table."""
     if rows_are is None or (isinstance(rows_are, str) and rows_are.strip()):
         return rows_are
     raise ArgumentError(f"rows_are must be a word in the plural, got {shown(rows_are)}: for example 'people'.")
 
 
-def label_columns(rows: Iterable["Row"]) -> set[str]:
+def label_columns(rows: Iterable["Answer"]) -> set[str]:
     """The columns whose keys can have labels."""
     return {_column(name, row) for row in rows for name in row.keys}
 
 
-def named_columns(rows: Iterable["Row"]) -> set[str]:
+def named_columns(rows: Iterable["Answer"]) -> set[str]:
     """The columns that answers are about, which can have a name."""
     return {name for row in rows for name in row.column.split(",") if name}
 
 
 def labelled(key: Any, column: str, labels: KeyLabels) -> Any:
-    """What a key is called; itself without a label. Keys that became texts have the label of what they were.
-
-    >>> labelled(1, "sex", {"sex": {1: "male"}}), labelled("1", "sex", {"sex": {1: "male"}}), labelled(3, "sex", {})
-    ('male', 'male', 3)
-    """
+    """What a key is called; itself without a label. Keys that became texts have the label of what they were."""
     words = labels.get(column, {})
     if key in words and not isinstance(key, bool):
         return words[key]
@@ -158,56 +125,39 @@ def whole_count(estimate: float, lower: float, upper: float) -> tuple[float, flo
     return float(min(max(round(estimate), low), high)), float(low), float(high)
 
 
-def whole_rows(rows: Iterable["Row"]) -> tuple["Row", ...]:
+def whole_counts(rows: Iterable["Answer"]) -> tuple["Answer", ...]:
     """The same answers with counts as whole numbers of at least 0."""
-    found = []
+    counts = []
     for row in rows:
         three = row.estimate, row.lower, row.upper
         if row.statistic in COUNTED and all(map(math.isfinite, three)):
             estimate, lower, upper = whole_count(*three)
-            found.append(row._replace(estimate=estimate, lower=lower, upper=upper))
+            counts.append(row._replace(estimate=estimate, lower=lower, upper=upper))
         else:
-            found.append(row)
-    return tuple(found)
+            counts.append(row)
+    return tuple(counts)
 
 
 def read_too_noisy(share: object) -> float:
-    """The share of an estimate beyond which its interval is too wide.
-
-    Raises:
-        ArgumentError: It is no positive number.
-    """
+    """The share of an estimate beyond which its interval is too wide."""
     return real("too_noisy", share, above=0, cure="pass a share of the estimate, such as 0.3")
 
 
-def noisy_rows(rows: Iterable["Row"], too_noisy: object) -> list[bool]:
-    """Which answers are too noisy to publish: their interval is wider than a share of the estimate.
-
-    Raises:
-        ArgumentError: The share is no positive number.
-    """
+def noisy_answers(rows: Iterable["Answer"], too_noisy: object) -> list[bool]:
+    """Which answers are too noisy to publish: their interval is wider than a share of the estimate."""
     share = read_too_noisy(too_noisy)
     return [not row.upper - row.lower <= share * abs(row.estimate) for row in rows]
 
 
 def answer_columns(
-    rows: Sequence["Row"],
+    rows: Sequence["Answer"],
     labels: object = None,
     keys: Iterable[str] = (),
     first: Mapping[str, list[Any]] = MappingProxyType({}),
 ) -> dict[str, list[Any]]:
-    """The answers column by column: statistic, column, one column per key, estimate, lower, upper, std (and scale).
+    """The answers column by column: statistic, column, one column per key, estimate, lower, upper, std.
 
     A key that not every answer has is a text, empty where there is none: engines take one type in a column.
-
-    Args:
-        rows: The answers.
-        labels: What keys are called, by column; columns keep their names, by which programs find them.
-        keys: Columns that are there even without an answer.
-        first: Columns that stand before all others.
-
-    Raises:
-        ArgumentError: The labels are malformed.
     """
     words = read_labels(labels, label_columns(rows) if labels else (), named_columns(rows)).keys
     columns: dict[str, list[Any]] = {**first, **{name: [getattr(row, name) for row in rows] for name in FIXED[:2]}}
@@ -219,20 +169,20 @@ def answer_columns(
     return columns | {name: [parts[name] for parts in numbers] for name in NUMBERS}
 
 
-def _column(name: str, row: "Row") -> str:
+def _column(name: str, row: "Answer") -> str:
     """The column whose labels a key has: the cell of a histogram is one of its own column."""
     return row.column if name == "cell" and row.statistic == "histogram" else name
 
 
-def short_table(rows: Sequence["Row"], head: str, level: float) -> str:
+def short_table(rows: Sequence["Answer"], head: str, level: float) -> str:
     """The first answers as a text."""
-    found = answer_columns(rows[:_SHOWN])
-    words = [name for name in found if name not in NUMBERS and any(value != "" for value in found[name])]
+    columns = answer_columns(rows[:_SHOWN])
+    words = [name for name in columns if name not in NUMBERS and any(value != "" for value in columns[name])]
     table = [[*words, "estimate", f"{100 * level:.4g}% interval"]]
-    for at in range(len(found["estimate"])):
-        estimate, lower, upper = (found[name][at] for name in NUMBERS[:3])
+    for at in range(len(columns["estimate"])):
+        estimate, lower, upper = (columns[name][at] for name in NUMBERS[:3])
         ends = f"[{lower:.6g}, {upper:.6g}]"
-        table.append([*(str(found[name][at]) for name in words), f"{estimate:.6g}", ends])
+        table.append([*(str(columns[name][at]) for name in words), f"{estimate:.6g}", ends])
     more = len(rows) - _SHOWN
     lines = aligned(table, left=len(words))
     return "\n".join([head, *lines, *([f"... and {more} more"] if more > 0 else [])])
@@ -253,7 +203,7 @@ def plot_summary(summary: PlanSummary, ax: "Axes | None" = None) -> "Axes":
     return axes
 
 
-def plot_rows(rows: Iterable["Row"]) -> "Figure":
+def plot_answers(rows: Iterable["Answer"]) -> "Figure":
     """Estimates with their intervals, one panel per statistic and column, up to twelve panels of forty lines."""
     parts = [list(part) for _, part in groupby(rows, key=lambda row: (row.statistic, row.column))][:_MOST_PANELS]
     longest = max(min(len(part), figures.MOST_LABELS) for part in parts)
@@ -264,3 +214,264 @@ def plot_rows(rows: Iterable["Row"]) -> "Figure":
         labels = [row.groups or "all" for row in shown]
         figures.intervals(axes, labels, [(row.estimate, row.lower, row.upper) for row in shown], title)
     return figure
+
+
+# Totals of published tables: counts and sums are linear, so that adding up what was released costs nothing.
+#
+# A total has an interval where its law is known exactly: of independent noises one by one, and of tables that agree by
+# their own linear combinations. Else it has none, rather than a wrong one.
+
+_MOST_DIMENSIONS = 2  # of which every row and column has a total; of more, the whole alone
+
+
+class Total(NamedTuple):
+    """A sum over cells; NaN for what is not known of it."""
+
+    estimate: float
+    lower: float = float("nan")
+    upper: float = float("nan")
+    std: float = float("nan")
+
+
+def with_totals(
+    question: "Question", release: "Release", level: float, block: EstimateBlock, *, as_shown: bool = False
+) -> EstimateBlock:
+    """The same block with totals over its dimensions, where they add up."""
+    number = len(block.dimensions)
+    if number == 0:
+        return block
+    sizes = [size for size in range(number) if size == 0 or number <= _MOST_DIMENSIONS]
+    totals = {}
+    for axes in (axes for size in sizes for axes in combinations(range(number), size)):
+        sums = question.totals(release, level, block, axes)
+        if sums is None:
+            return block
+        if as_shown:
+            sums = plain_totals(block, axes)
+        totals[axes] = tuple(_estimate(block, total) for total in sums)
+    return replace(block, totals=totals)
+
+
+def _estimate(block: EstimateBlock, total: Total) -> Estimate:
+    middle, low, high, std = (value if np.isfinite(value) else None for value in total)
+    return Estimate(block.statistic, block.column, "", middle, low, high, std)
+
+
+def plain_totals(block: EstimateBlock, kept: tuple[int, ...]) -> list[Total]:
+    """Sums over all dimensions but some, without intervals.
+
+    >>> from inid.report import Dimension
+    >>> rows = tuple(Estimate("sum", "age", "", x, None, None, None) for x in (1.0, 2.0, 3.0, 4.0))
+    >>> made = EstimateBlock("sum", "age", (Dimension("a", ("0", "1")), Dimension("b", ("0", "1"))), rows)
+    >>> [total.estimate for total in plain_totals(made, (0,))], plain_totals(made, ())[0].estimate
+    ([3.0, 7.0], 10.0)
+    """
+    numbers = [np.nan if row.estimate is None else row.estimate for row in block.estimates]
+    return [Total(float(value)) for value in _arranged(block, numbers, kept).sum(axis=1)]
+
+
+def independent_totals(block: EstimateBlock, kept: tuple[int, ...], release: "Release", level: float) -> list[Total]:
+    """The same of numbers that were released one by one, each with a noise of its own, with exact intervals.
+
+    Gaussian noises add up to a Gaussian one, and of Laplace noises the law of the sum is known (`laplace_sums`). What
+    each number was rounded by to the grid of its noise is added.
+    """
+    unit = 1.0 if release.plan.mechanism == "gaussian" else np.sqrt(2.0)
+    scales = _arranged(block, [(row.std or 0.0) / unit for row in block.estimates], kept)
+    totals = []
+    for total, noise_scales in zip(plain_totals(block, kept), scales, strict=True):
+        std = float(np.sqrt(np.sum((unit * noise_scales) ** 2)))
+        reach = -float(ndtri((1 - level) / 2)) * std if unit == 1.0 else quantile(noise_scales, level)
+        reach += float(np.sum(grid(noise_scales[noise_scales > 0]))) / 2
+        totals.append(Total(total.estimate, total.estimate - reach, total.estimate + reach, std))
+    return totals
+
+
+def _arranged(block: EstimateBlock, numbers: Sequence[float], kept: tuple[int, ...]) -> Floats:
+    """Numbers of a block as rows, one for each cell of what is kept."""
+    shape = [len(dimension.levels) for dimension in block.dimensions]
+    others = [at for at in range(len(shape)) if at not in kept]
+    arranged = np.transpose(np.reshape(np.asarray(numbers, dtype=float), shape), [*kept, *others])
+    return arranged.reshape(int(np.prod([shape[at] for at in kept], dtype=int)), -1)
+
+
+# From a question, its plan and its answers to what the report shows.
+
+_FEW, _MANY = 6, 40  # keys that are listed one by one, and those that are listed at all
+_RELATIONS = {
+    "add_remove": "with or without any one of them",
+    "replace": "with any one of them replaced by another",
+    "zero_out": "with any one of them adding nothing: 0 to every sum and every count",
+}
+
+
+def as_estimates(rows: Iterable["Answer"]) -> tuple[Estimate, ...]:
+    """Answers as plain values; a number that is not finite becomes None."""
+    estimates = []
+    for row in rows:
+        parts = row.to_dict()
+        estimates.append(Estimate(**parts | {name: _finite(parts[name]) for name in NUMBERS}))
+    return tuple(estimates)
+
+
+def published_estimates(
+    result: "Result", *, tidy: bool = False, integers: bool = False, too_noisy: float | None = None
+) -> tuple[Estimate, ...]:
+    """The answers as they are published, those that are too noisy marked; see `Result.report`."""
+    estimates = as_estimates(result.shown(tidy=tidy, integers=integers))
+    if integers:
+        estimates = tuple(_whole(one) for one in estimates)
+    if too_noisy is None:
+        return estimates
+    flags = noisy_answers(result.shown(), too_noisy)
+    return tuple(replace(one, too_noisy=flag) for one, flag in zip(estimates, flags, strict=True))
+
+
+def _whole(one: Estimate) -> Estimate:
+    """A count that is whole as an integer of Python, so that files say 194 and not 194.0."""
+    if one.statistic not in COUNTED:
+        return one
+    estimate, lower, upper = (None if x is None else int(x) for x in (one.estimate, one.lower, one.upper))
+    return replace(one, estimate=estimate, lower=lower, upper=upper)
+
+
+def report_inputs(result: "Result", page: "PageFacts") -> ReportInputs:
+    """Everything that the report of a result shows."""
+    question = result.question
+    estimates = published_estimates(result, tidy=page.tidy, integers=page.integers, too_noisy=page.too_noisy)
+    answers = result.facts
+    facts = [("table", page.source), *question.facts(result.plan, result.answers, result.level)]
+    return ReportInputs(
+        title=page.title,
+        plan=page.summary or result.plan.summary(),
+        unit=protected_unit(question.person, page.rows_are),
+        question=[(term, text) for term, text in facts if text and (term, text) not in answers],
+        columns=question.column_facts(),
+        blocks=published_blocks(
+            question,
+            result.release,
+            result.level,
+            estimates,
+            page.words,
+            page.too_noisy,
+            as_shown=page.tidy or page.integers,
+        ),
+        level=result.level,
+        time=result.release.time.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        private=result.private,
+        charge=result.release.charge,
+        ledger=page.ledger,
+        digest=page.digest,
+        too_noisy=page.too_noisy,
+        things=things_of(question.person, page.rows_are),
+        only="" if question.view.where is None else str(question.view.where),
+        answers=answers,
+        lead=question.lead,
+    )
+
+
+def published_blocks(
+    question: "Question",
+    release: "Release",
+    level: float,
+    estimates: Sequence[Estimate],
+    words: Words,
+    too_noisy: float | None,
+    *,
+    as_shown: bool = False,
+) -> list[EstimateBlock]:
+    """The answers as pages show them, statistic by statistic, with totals and under the names that people use."""
+    blocks = []
+    for block in question.blocks(estimates, words.keys):
+        totalled = with_totals(question, release, level, block, as_shown=as_shown)
+        totals = {kept: tuple(marked(row, too_noisy) for row in rows) for kept, rows in totalled.totals.items()}
+        called = " and ".join(dict.fromkeys(words.columns.get(name, name) for name in totalled.column.split(",")))
+        dimensions = tuple(
+            replace(dimension, name=words.columns.get(dimension.name, dimension.name))
+            for dimension in totalled.dimensions
+        )
+        blocks.append(replace(totalled, totals=totals, called=called, dimensions=dimensions))
+    return blocks
+
+
+def marked(row: Estimate, too_noisy: float | None) -> Estimate:
+    """The same number, marked where its interval is wider than this share of the estimate."""
+    if too_noisy is None or row.estimate is None or row.lower is None or row.upper is None:
+        return row
+    return replace(row, too_noisy=not row.upper - row.lower <= too_noisy * abs(row.estimate))
+
+
+def things_of(person: Person | None, rows_are: str | None) -> str:
+    """What the rows of a table are: what the user says, or people where each has one row."""
+    return rows_are or ("people" if person is not None and person.max_rows == 1 else "rows")
+
+
+def named_levels(name: str, keys: Iterable[object], labels: KeyLabels) -> Dimension:
+    """A column that groups, with what its keys are called."""
+    return Dimension(name, tuple(key_word(labelled(key, name, labels)) for key in keys))
+
+
+def view_facts(view: View, used: Iterable[str]) -> list[tuple[str, str]]:
+    """Which rows count, and how the columns that are used are computed from others."""
+    facts = [] if view.where is None else [("rows that count", str(view.where))]
+    names, waiting = set[str](), list(used)
+    waiting += [] if view.where is None else [name for name, _ in leaves(view.where)]
+    while waiting:
+        name = waiting.pop()
+        if name in view.derived and name not in names:
+            names.add(name)
+            waiting += [inner for inner, _ in leaves(view.derived[name])]
+    return facts + [(f"{name} is computed", str(view.derived[name])) for name in view.derived if name in names]
+
+
+def column_facts(
+    name: str, kinds: Sequence[str], bounds: Mapping[str, tuple[float, float]], missing: Mapping[str, object]
+) -> ColumnFacts:
+    """A column that is asked about: its statistics, its bounds, and what a missing value becomes."""
+    low, high = bounds.get(name, (None, None))
+    limits = "" if low is None or high is None else f"{plain_number(low)} to {plain_number(high)}"
+    filled = f"count as {listed_keys([missing[name]])}" if name in missing else "left out"
+    return ColumnFacts(name, ", ".join(kinds), limits, filled)
+
+
+def protection(person: Person | None, neighbours: str) -> str:
+    """Who is protected, and from what."""
+    return f"{protected_unit(person)}: results are about equally likely {_RELATIONS[neighbours]}"
+
+
+def protected_unit(person: Person | None, rows_are: str | None = None) -> str:
+    """Who is protected, in words.
+
+    >>> protected_unit(None), protected_unit(None, "people"), protected_unit(Person("id", 2))
+    ('one row', 'a given person', 'one person (up to 2 rows with the same id)')
+    """
+    if person is None:
+        return "a given person" if rows_are == "people" else f"any one of the {rows_are}" if rows_are else "one row"
+    rows = "one row" if person.max_rows == 1 else f"up to {person.max_rows:,} rows"
+    return f"one person ({rows} with the same {person.column})"
+
+
+def key_word(key: object) -> str:
+    """A public key in words."""
+    return ("yes" if key else "no") if isinstance(key, bool) else str(key)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def listed_keys(values: Sequence[object]) -> str:
+    """Public values in words; of many whole numbers that follow each other the first and the last.
+
+    >>> listed_keys(["F", "M"]), listed_keys(range(116)), listed_keys([True, False])
+    ('F, M', '0 to 115', 'yes, no')
+    """
+    words = [plain_number(value) if isinstance(value, float) else key_word(value) for value in values]
+    integers = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
+    if (
+        len(words) > _FEW
+        and len(integers) == len(words)
+        and integers == list(range(integers[0], integers[0] + len(integers)))
+    ):
+        return f"{words[0]} to {words[-1]}"
+    return listed(words, _MANY)

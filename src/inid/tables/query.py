@@ -1,11 +1,10 @@
 """A question asked of a table: planned, charged, answered inside the engine, released. The one way to do so."""
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, cast
 
-from inid.accounting.joint_charges import JointCharge
+from inid.accounting.composition import JointCharge
 from inid.arguments import real, shown
 from inid.errors import ArgumentError, RangeError
 from inid.mechanisms import MechanismChoice
@@ -20,8 +19,6 @@ from inid.tables.table import Table
 if TYPE_CHECKING:
     from inid.accounting import Ledger
     from inid.planning.accuracy import CheapestPlan
-
-__all__ = ["Query", "ask", "check_level", "check_promise", "drawn_steps", "release_together"]
 
 _HIGHEST_LEVEL = 1 - 1e-12  # what is left, divided among several sums, still tells a level from 1
 _SMALLEST_PROMISE = 1e-100  # errors are inverse to it, and squared: the floats hold them
@@ -65,12 +62,12 @@ class Query(Generic[PlanT, ResultT]):
                 {("race",): 5}, by statistic, {"mean(income)": 500}, or by both, {("mean(income)", ("sex",)): 300}.
                 *Ordered columns*: of a running count, in rows, by column; or of quantiles in the column's unit,
                 {"quantile(age)": 0.5}, where the table states a guess of its rows, which are taken to be spread evenly
-                over the column's range. What is not named is wanted as an equal part of the promise gives it, and a
-                looser tolerance counts as that: naming a number never makes its noise worse.
-                With nothing named, statistics are wanted to 1 % of their public range, tables to what one person at a
-                bound changes (1 in a count), and running counts to 1.
-            weights: The inverse of tolerances of statistics, with the same keys, as they stand: what is not named is
-                wanted to 1 % of its public range. Not with `tolerance`.
+                over the column's range. The target of a number without a tolerance is its error under an equal split;
+                a looser tolerance counts as that, so stating one never increases the error of that number.
+                Without any, the target is 1 % of a statistic's public range, what one person at a bound changes in a
+                table (1 in a count), and 1 in a running count.
+            weights: The inverse of tolerances of statistics, with the same keys, used as stated; without one, the
+                target is 1 % of the public range. Not with `tolerance`.
             mechanism: "gaussian", "laplace", or "auto" for the one with the smaller error; for found keys, with the
                 lower threshold.
             allocation: "optimal", or the baselines "iid" and "spr", of statistics.
@@ -103,7 +100,7 @@ class Query(Generic[PlanT, ResultT]):
         mean(income)       5000            2121         1414  0.3333
         <BLANKLINE>
         An equal split would have 1.33 times the squared error (i.i.d. noise 7.41e+06 times).
-        Worse than with an equal part of the promise to itself: mean(income) (2121 instead of 1414).
+        Less accurate than an equal split: mean(income) (2121 instead of 1414).
         """
         stated = {"tolerance": tolerance, "weights": weights, "mechanism": mechanism, "allocation": allocation}
         stated |= {"order": order, "objective": objective} | others
@@ -144,8 +141,8 @@ class Query(Generic[PlanT, ResultT]):
         >>> print(t.query(count=True).plan_for_accuracy({"count": 10}, failure=0.05).reason)
         Laplace noise reaches it at epsilon = 0.299585; name a delta to consider Gaussian noise.
         """
-        found = self.under(ledger).question.for_accuracy(tolerance, failure=failure, delta=delta)
-        return cast("CheapestPlan[PlanT]", found)
+        cheapest = self.under(ledger).question.for_accuracy(tolerance, failure=failure, delta=delta)
+        return cast("CheapestPlan[PlanT]", cheapest)
 
     def release(self, plan: PlanT, ledger: "Ledger | None" = None, *, label: str = "", level: float = 0.95) -> ResultT:
         """Charge the ledger, run the query, add the planned noise and return what may be published.
@@ -167,8 +164,8 @@ class Query(Generic[PlanT, ResultT]):
             EngineError: The types of the table do not allow the query: nothing was charged, and the message says so.
                 Or the engine failed after the charge.
         """
-        (made,) = release_together([(self, plan)], getattr(plan, "charge", None), ledger, label, level)
-        return cast("ResultT", made)
+        (result,) = release_together([(self, plan)], getattr(plan, "charge", None), ledger, label, level)
+        return cast("ResultT", result)
 
     def planned_by(self, plan: Any) -> Self:
         """This query under the relation of its plan.
@@ -203,13 +200,8 @@ class Query(Generic[PlanT, ResultT]):
 
     def exact(self, plan: Any) -> Any:
         """The numbers before noise, held to public limits, as the plan's draw takes them. NOT PRIVATE: for tests."""
-        (found,) = _exact_answers([(self.table, self.question.chosen_by(plan), plan)])
-        return found
-
-    def exact_values(self, plan: Any) -> Any:
-        """The old name of `exact`."""
-        warnings.warn("exact_values is deprecated: use exact.", DeprecationWarning, stacklevel=2)
-        return self.exact(plan)
+        (numbers,) = _exact_answers([(self.table, self.question.chosen_by(plan), plan)])
+        return numbers
 
     def under(self, ledger: "Ledger | None") -> Self:
         """This query under the relation of a ledger, where the table states none."""
@@ -222,11 +214,7 @@ class Query(Generic[PlanT, ResultT]):
 
 
 def ask(table: Table, asked: Mapping[str, Any]) -> Query[Any, Any]:
-    """The query that arguments of `Table.query` ask for.
-
-    Raises:
-        ArgumentError: Something is malformed, or several kinds of questions are asked at once.
-    """
+    """The query that arguments of `Table.query` ask for."""
     stated = {name: value for name, value in asked.items() if not _is_unstated(value)}
     kind: type[Question] = kind_of(stated)
     return (kind.queries or Query)(table, kind.read(table, stated))
@@ -237,21 +225,13 @@ def _is_unstated(value: object) -> bool:
 
 
 def check_promise(budget: object) -> None:
-    """Refuse a promise that is so small that the errors of answers leave the floats.
-
-    Raises:
-        RangeError: It is below 1e-100; with a delta, which affords noise by itself, any is enough.
-    """
+    """Refuse a promise that is so small that the errors of answers leave the floats."""
     if isinstance(budget, Budget) and not isinstance(budget, ApproxDP) and min(astuple(budget)) < _SMALLEST_PROMISE:
         raise RangeError(f"{budget} is too small for any answer: promise 1e-100 or more.")
 
 
 def check_level(level: object) -> None:
-    """Refuse what is no probability of an interval.
-
-    Raises:
-        ArgumentError: It is not above 0 and at most 1 - 1e-12.
-    """
+    """Refuse what is no probability of an interval."""
     cure = "pass a probability such as 0.95"
     if not real("level", level, above=0, cure=cure) <= _HIGHEST_LEVEL:
         raise ArgumentError(f"level must be at most 1 - 1e-12, got {shown(level)}: {cure}.")
@@ -264,16 +244,6 @@ def release_together(
 
     All exact answers are there before any noise is drawn: if one query fails, all of it fails, and the charge stands. A
     question may take several steps, whose noise is fixed in its plan: a later step sees what earlier ones released.
-
-    Args:
-        asked: Each query with its plan.
-        whole: What the ledger is charged with: the noise of the one plan, or the charge of all of them.
-        ledger: Where the cost is charged.
-        label: A name for the ledger's history.
-        level: The probability of each interval.
-
-    Raises:
-        InidError: See `Query.release`.
     """
     queries = [(query.planned_by(plan), plan) for query, plan in asked]
     check_level(level)
@@ -282,46 +252,31 @@ def release_together(
         for query, _ in queries:
             query.check(ledger)
         draws = [query.question.draws(plan) for query, plan in queries]  # known before the charge
-        taken = 0.0 if isinstance(whole, JointCharge) else queries[0][1].delta  # a charge of several holds its own
+        delta = 0.0 if isinstance(whole, JointCharge) else queries[0][1].delta  # a charge of several holds its own
         noises = [noise for _, plan in queries for noise in plan.noises]
-        paid = iter(charge_together(noises, whole, ledger, label, delta=taken))
+        paid = iter(charge_together(noises, whole, ledger, label, delta=delta))
         exact = _exact_answers(posed)
-    found = []
-    for (table, question, plan), own, numbers in zip(posed, draws, exact, strict=True):
-        released, keys = drawn_steps(question, plan, own, numbers, paid)
+    results = []
+    for (table, question, plan), steps, numbers in zip(posed, draws, exact, strict=True):
+        released, keys = drawn_steps(question, plan, steps, numbers, paid)
         *earlier, last = released
-        made = plan.settled(released) if earlier else plan
-        found.append(question.results(last, level, question, table.source, made, keys, tuple(earlier)))
-    return found
+        settled = plan.settled(released) if earlier else plan
+        results.append(question.results(last, level, question, table.source, settled, keys, tuple(earlier)))
+    return results
 
 
 def _exact_answers(posed: Sequence[tuple[Table, Question, Any]]) -> list[Any]:
-    """The numbers of each question before noise, from one run of the engine that holds the table. NOT PRIVATE.
-
-    Args:
-        posed: Each question with its plan, and the table that it is asked of: views of one.
-    """
-    asked = [question.aggregations(table) for table, question, _ in posed]
-    found = iter(posed[0][0].source.run([one for some in asked for one in some]))
-    pairs = zip(posed, asked, strict=True)
-    return [question.exact([next(found) for _ in some], plan) for (_, question, plan), some in pairs]
+    """The numbers of each question before noise, from one run of the engine that holds the table. NOT PRIVATE."""
+    aggregations = [question.aggregations(table) for table, question, _ in posed]
+    totals = iter(posed[0][0].source.run([one for some in aggregations for one in some]))
+    pairs = zip(posed, aggregations, strict=True)
+    return [question.exact([next(totals) for _ in some], plan) for (_, question, plan), some in pairs]
 
 
 def drawn_steps(
     question: Question, plan: Any, draws: Sequence[Draw], numbers: Any, paid: Iterator[Paid | PaidPart]
 ) -> tuple[list[Release], Sequence[Any]]:
-    """What each step of a question that is paid for releases; a later step sees what earlier ones released.
-
-    Args:
-        question: What is asked.
-        plan: Its plan.
-        draws: How each step is drawn.
-        numbers: The exact numbers.
-        paid: The paid noise, one after the other; that of these steps is taken.
-
-    Returns:
-        The releases, and what the numbers of the last are counts of, where nobody listed it.
-    """
+    """What each step of a question that is paid for releases; a later step sees what earlier ones released."""
     released: list[Release] = []
     keys: Sequence[Any] = ()
     for draw in draws:

@@ -1,9 +1,4 @@
-"""What can be asked of a table: the protocol of a kind of question, and the registry of the kinds that there are.
-
-A kind of question is one class, in one file or folder of `questions`, and one line that registers it. It says how it
-is asked, what one person can change in its exact numbers, how noise becomes answers, and how all of it is shown and
-kept in a record. Queries, plans, results, records, reports, the command and the page know this protocol and no kind.
-"""
+"""What every kind of question has (`Question`), and the registry of kinds."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -12,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
-from inid.errors import ArgumentError, RecordError
+from inid.errors import Argument, ArgumentError, RecordError
 from inid.mechanisms import MechanismName
 from inid.noise import grid
 from inid.planning import NoisePlan
@@ -20,44 +15,55 @@ from inid.promises import Budget, GaussianDP
 from inid.releasing import AddNoise, Draw, Release
 from inid.report import ColumnFacts, Estimate, EstimateBlock
 from inid.tables.aggregation import Aggregation, Totals
+from inid.tables.error_targets import UNITS, equal_errors
 from inid.tables.plan import Plan
-from inid.tables.presentation import KeyLabels
-from inid.tables.public_facts import PublicFacts
-from inid.tables.record import compare_rows
-from inid.tables.result import COMBINED, SURE, Result, Row
+from inid.tables.presentation import KeyLabels, Total
+from inid.tables.result import COMBINED, SURE, Answer, Result, compare_answers
 from inid.tables.table import Table
-from inid.tables.totals import Total
-from inid.tables.wanted import UNITS, equal_errors
+from inid.tables.view import PublicFacts
 
 if TYPE_CHECKING:
     from inid.tables.query import Query
 
-__all__ = ["Question", "kind_of", "kind_of_options", "kind_of_record", "kinds", "register"]
+
+def check_alone(own: str, stated: Mapping[str, Any], allowed: Sequence[str]) -> None:
+    """Refuse options beside those of a question that is a release of its own."""
+    if any(name not in allowed for name in stated):
+        raise ArgumentError(
+            f"{own} cannot be combined with other statistics; use a separate release.", code="alone", own=Argument(own)
+        )
+
+
+def check_details(own: str, stated: Mapping[str, Any], details: Sequence[str]) -> None:
+    """Refuse details of a question that is not asked."""
+    for detail in details:
+        if detail in stated and own not in stated:
+            raise ArgumentError(
+                f"{detail} goes with {own}: leave it out here.",
+                code="goes_with",
+                argument=Argument(detail),
+                own=Argument(own),
+            )
+
+
+def check_counts(own: str, stated: Mapping[str, Any]) -> None:
+    """Refuse counts of rows and of people at once."""
+    if stated.get("count") and stated.get("count_distinct"):
+        raise ArgumentError(
+            f"{own} counts rows or people: pass count or count_distinct.", code="rows_or_people", own=Argument(own)
+        )
+
+
+# What can be asked of a table: the protocol of a kind of question, and the registry of the kinds that there are.
+#
+# A kind of question is one class, in one file or folder of `questions`, and one line that registers it. It says how it
+# is asked, what one person can change in its exact numbers, how noise becomes answers, and how all of it is shown and
+# kept in a record. Queries, plans, results, records, reports, the command and the page know this protocol and no kind.
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Question(PublicFacts, ABC):
-    """What is asked of a table, and the public facts it is asked with. No data, so it can be kept in a record.
-
-    Attributes:
-        kind: Its name in records.
-        options: What `plan` takes beside the promise and a ledger.
-        combines: Whether its results have linear combinations of cells.
-        adds_up: Whether it releases sums that add up over periods: what a stream asks.
-        knows_accuracy: Whether the cost of an accuracy is known.
-        families: The kinds of noise that can release it.
-        weighed: Whether it has a stated error, by which a publication finds its part of the promise. Without one it
-            takes a stated share.
-        makes_rows: Whether its results make rows.
-        reads: The public facts of a table, beside limits and fill values, without which it cannot be asked.
-        heading: The heading of its report, where none is given.
-        lead: What else is published beside its numbers, in sentences for the report.
-        recorded: What its records hold beside answers and noisy numbers.
-        steps: How many times noise is drawn, each time at a cost that is fixed in the plan.
-        plans: The class of its plans.
-        results: The class of its results: one that adds methods, or the usual one.
-        queries: The class of its queries, where it adds methods.
-    """
+    """What is asked of a table, and the public facts it is asked with. No data, so it can be kept in a record."""
 
     kind: ClassVar[str]
     options: ClassVar[tuple[str, ...]] = ("mechanism",)
@@ -70,7 +76,8 @@ class Question(PublicFacts, ABC):
     weighed: ClassVar[bool] = True
     heading: ClassVar[str] = "Private statistics of a table"
     lead: ClassVar[str] = ""
-    recorded: ClassVar[tuple[str, ...]] = ()
+    recorded: ClassVar[tuple[str, ...]] = ("answers",)  # what a record holds beside the question and the release
+    recorded_if_asked: ClassVar[tuple[str, ...]] = ()
     steps: ClassVar[int] = 1
     plans: ClassVar[type[Plan]]
     results: ClassVar[type[Result]] = Result
@@ -86,11 +93,7 @@ class Question(PublicFacts, ABC):
     @classmethod
     @abstractmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
-        """Check what is asked against names, types and public facts of a table.
-
-        Raises:
-            ArgumentError: Something is malformed, or does not go together.
-        """
+        """Check what is asked against names, types and public facts of a table."""
 
     # How files, commands and pages ask it: by options, which are the arguments of `Table.query` where nothing is said.
 
@@ -101,11 +104,7 @@ class Question(PublicFacts, ABC):
 
     @classmethod
     def from_options(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
-        """What `Table.query` is asked, from options.
-
-        Raises:
-            ArgumentError: They do not go together.
-        """
+        """What `Table.query` is asked, from options."""
         return dict(stated)
 
     @classmethod
@@ -135,12 +134,7 @@ class Question(PublicFacts, ABC):
 
     @abstractmethod
     def exact(self, found: Sequence[Sequence[Totals]], plan: Any) -> Any:
-        """The numbers before noise, held to public limits, as the plan's draws take them. NOT PRIVATE.
-
-        Args:
-            found: What the engine has added up, for each grouping of each aggregation.
-            plan: The plan.
-        """
+        """The numbers before noise, held to public limits, as the plan's draws take them. NOT PRIVATE."""
 
     def step_numbers(self, exact: Any, released: tuple[Release, ...]) -> Any:  # noqa: ARG002 - most release once
         """What one step adds noise to, from the exact numbers and what earlier steps released."""
@@ -150,17 +144,16 @@ class Question(PublicFacts, ABC):
     def is_covered_by(self, noise: NoisePlan) -> bool:
         """Whether the set of a plan holds whatever one person can change in the numbers that are released."""
 
+    def row_maker(self, release: Release, earlier: Sequence[Release]) -> Any:
+        """What makes rows from released numbers; only where `makes_rows`."""
+        raise NotImplementedError
+
     def is_covered_by_all(
         self,
         noises: Sequence[NoisePlan | GaussianDP],
         released: Sequence[Release] = (),  # noqa: ARG002 - most release once
     ) -> bool:
-        """The same of all steps; whoever takes several says which set is that of which step.
-
-        Args:
-            noises: The noise of each step, or its promise where the noise follows from earlier answers.
-            released: What the steps released, where that decides the set of a later one.
-        """
+        """The same of all steps; whoever takes several says which set is that of which step."""
         one = noises[0]
         return len(noises) == self.steps == 1 and isinstance(one, NoisePlan) and self.is_covered_by(one)
 
@@ -185,31 +178,18 @@ class Question(PublicFacts, ABC):
 
     @abstractmethod
     def plan(self, *budget: Any, **options: Any) -> Any:
-        """Plan the noise of a promise, the first argument; the options are those that this kind takes.
-
-        Raises:
-            ArgumentError: An option is malformed.
-            BudgetError: The mechanism cannot keep this promise.
-        """
+        """Plan the noise of a promise, the first argument; the options are those that this kind takes."""
 
     def chosen_by(self, plan: Any) -> Self:  # noqa: ARG002 - most plans choose nothing
         """The question with what a plan has chosen for it."""
         return self
 
     def for_accuracy(self, tolerance: Any, *, failure: float, delta: float | None) -> Any:  # noqa: ARG002
-        """The least budget found with which every answer is within its tolerance.
-
-        Raises:
-            ArgumentError: It is not known for this kind.
-        """
+        """The least budget found with which every answer is within its tolerance."""
         raise ArgumentError(f"the cost of an accuracy is not known for {self.asked_as}: plan with a promise.")
 
-    def wanted(self, tolerance: Any) -> list[float | None]:
-        """The stated tolerance of each line of a plan; None where nobody named it.
-
-        Raises:
-            ArgumentError: It is malformed, or such a question takes none.
-        """
+    def named_targets(self, tolerance: Any) -> list[float | None]:
+        """The stated tolerance of each line of a plan; None where nobody named it."""
         if tolerance is not None:
             raise ArgumentError(f"tolerance does not go with {self.asked_as}: leave it out.")
         return [None]
@@ -220,16 +200,11 @@ class Question(PublicFacts, ABC):
         return [number.std for number in self.plan(UNITS[mechanism], **options).planned_numbers()]
 
     def equal(self, budget: Budget, *, questions: int = 1) -> list[float]:
-        """The error of each line under an equal split: see `inid.tables.wanted`.
-
-        Args:
-            budget: The promise of all questions together.
-            questions: Among how many it is divided.
-        """
+        """The error of each line under an equal split: see `inid.tables.error_targets`."""
         return equal_errors(self.alone, budget, questions=questions)
 
-    def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> Any:  # noqa: ARG002
-        """The plan with the least sum of (std / wanted)^2 over all cells; `wanted` has one number for each line."""
+    def plan_within(self, budget: Budget, mechanism: MechanismName, targets: Sequence[float]) -> Any:  # noqa: ARG002
+        """The plan with the least sum of (std / targets)^2 over all cells; `targets` has one number for each line."""
         return self.plan(budget, **({"mechanism": mechanism} if "mechanism" in self.options else {}))
 
     def tolerance_notes(self, tolerance: Any) -> list[str]:  # noqa: ARG002 - most have one unit
@@ -237,11 +212,7 @@ class Question(PublicFacts, ABC):
         return []
 
     def check_combination(self, cells: Any, column: str | None) -> None:  # noqa: ARG002
-        """Refuse a combination of cells that is not of the asked tables, or of any where none are asked.
-
-        Raises:
-            ArgumentError: It is not.
-        """
+        """Refuse a combination of cells that is not of the asked tables, or of any where none are asked."""
         raise ArgumentError(COMBINED)
 
     def combination_record(self, name: str, cells: Any, column: str | None, found: Any) -> dict[str, Any]:  # noqa: ARG002
@@ -253,15 +224,8 @@ class Question(PublicFacts, ABC):
     @abstractmethod
     def answers(
         self, release: Release, level: float, keys: Sequence[Any] = (), earlier: Sequence[Release] = ()
-    ) -> tuple[Row, ...]:
-        """Every answer that noisy numbers give, with intervals that hold the exact one with this probability.
-
-        Args:
-            release: What the last step released.
-            level: The probability.
-            keys: What its numbers are counts of, where nobody listed it.
-            earlier: What the steps before it released.
-        """
+    ) -> tuple[Answer, ...]:
+        """Every answer that noisy numbers give, with intervals that hold the exact one with this probability."""
 
     @abstractmethod
     def blocks(self, estimates: Sequence[Estimate], labels: KeyLabels) -> list[EstimateBlock]:
@@ -274,14 +238,7 @@ class Question(PublicFacts, ABC):
         block: EstimateBlock,  # noqa: ARG002
         kept: tuple[int, ...],  # noqa: ARG002
     ) -> Sequence[Total] | None:
-        """The totals of a block over all its dimensions but some; None where its answers do not add up.
-
-        Args:
-            release: What the last step released.
-            level: The probability of the intervals.
-            block: One of `blocks`.
-            kept: The positions of the dimensions that are kept, ascending.
-        """
+        """The totals of a block over all its dimensions but some; None where its answers do not add up."""
         return None
 
     def may_be_full(self, release: Release) -> bool:
@@ -294,11 +251,11 @@ class Question(PublicFacts, ABC):
         """Which of the released numbers are counts of rows."""
         return slice(None)
 
-    def answered_facts(self, rows: Sequence[Row | Estimate], level: float) -> list[tuple[str, str]]:  # noqa: ARG002
+    def answered_facts(self, rows: Sequence[Answer | Estimate], level: float) -> list[tuple[str, str]]:  # noqa: ARG002
         """Answers that are no numbers, as term and text."""
         return []
 
-    def facts(self, plan: Any, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:
+    def facts(self, plan: Any, rows: Sequence[Answer], level: float) -> list[tuple[str, str]]:
         """What a report says about the question, as term and text."""
         raise NotImplementedError
 
@@ -319,18 +276,10 @@ class Question(PublicFacts, ABC):
     @classmethod
     @abstractmethod
     def from_dict(cls, record: Any) -> Self:
-        """The question that `to_dict` described.
-
-        Raises:
-            RecordError: The record does not parse.
-        """
+        """The question that `to_dict` described."""
 
     def check_noisy(self, release: Release, record: Mapping[str, Any]) -> None:  # noqa: ARG002 - most need no more
-        """Refuse numbers that a release of this question cannot have given.
-
-        Raises:
-            RecordError: They are not one for each coordinate, or not on the grid of their noise.
-        """
+        """Refuse numbers that a release of this question cannot have given."""
         values, steps = release.values, grid(release.plan.scales)
         if values.shape != steps.shape:
             raise RecordError("the record does not hold one finite noisy sum for each coordinate of its plan.")
@@ -341,12 +290,8 @@ class Question(PublicFacts, ABC):
     def check_answers(
         self, record: Mapping[str, Any], release: Release, level: float, earlier: Sequence[Release] = ()
     ) -> None:
-        """Refuse stored answers that the noisy numbers do not give.
-
-        Raises:
-            RecordError: One is another.
-        """
-        compare_rows(record, self.answers(release, level, record.get("found", ()), earlier))
+        """Refuse stored answers that the noisy numbers do not give."""
+        compare_answers(record, self.answers(release, level, record.get("found", ()), earlier))
 
 
 _KINDS: dict[str, type[Question]] = {}
@@ -373,19 +318,9 @@ def kind_of_options(stated: Mapping[str, Any]) -> type[Question]:
 
 
 def kind_of_record(record: Mapping[str, Any]) -> type[Question]:
-    """The kind of question of a record, which names it; those made before that are told apart by their keys.
-
-    Raises:
-        RecordError: There is no such kind.
-    """
-    name = record["kind"] if "kind" in record else _kind_of_earlier(record["question"])
+    """The kind of question that a record names."""
+    name = record.get("kind")
     kind = _KINDS.get(name) if isinstance(name, str) else None
     if kind is None:
         raise RecordError("the record names a kind of question that this version does not know.")
     return kind
-
-
-def _kind_of_earlier(question: Mapping[str, Any]) -> str:
-    """The kind of a question whose record does not name it: those of 0.2."""
-    keys = {"marginals": "marginals", "ordered": "ordered", "discover": "discovery", "choose": "choice"}
-    return next((kind for key, kind in keys.items() if key in question), "statistics")

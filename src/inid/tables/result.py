@@ -1,16 +1,22 @@
-"""What every result of a table shares: its proof, whether it is private, its record and its report."""
+"""Answers that may be published, with their record and report.
 
-import warnings
-from collections.abc import Mapping
+A stored answer is compared with one made anew within rounding, which differs between processors.
+"""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
-from inid.errors import ArgumentError
+from inid._version import RECORD_FORMAT
+from inid.errors import ArgumentError, RecordError
 from inid.planning import Certificate
-from inid.planning.text import counted
+from inid.planning.noise_plan import counted
 from inid.releasing import Release
 from inid.tables.engines import Engine
 from inid.tables.facts import Key
@@ -18,15 +24,17 @@ from inid.tables.presentation import (
     Labels,
     Words,
     answer_columns,
+    as_estimates,
     label_columns,
     named_columns,
-    noisy_rows,
+    noisy_answers,
+    plot_answers,
     read_labels,
     read_rows_are,
+    report_inputs,
     short_table,
-    whole_rows,
+    whole_counts,
 )
-from inid.tables.record import RULES, record_digest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +42,88 @@ if TYPE_CHECKING:
     from inid.accounting import Ledger
     from inid.report import LedgerState, PlanSummary, ReportInputs
 
-__all__ = ["COMBINED", "NOT_PRIVATE", "SURE", "TOO_NOISY", "PageFacts", "Result", "Row"]
+
+RULES = RECORD_FORMAT  # the format of records of results
+_NUMBERS = frozenset({"estimate", "std", "lower", "upper"})
+SLACK = 1e-9  # of the wider of an answer and its interval: processors and versions of SciPy round differently
+
+
+def check_digest(record: Mapping[str, Any]) -> None:
+    """Refuse a record whose digest is not that of its content."""
+    if record["digest"] == record_digest(record):
+        return
+    if "command" in record:
+        raise RecordError(
+            "the digest is that of another content: this is what --json printed, which holds more than a record, or "
+            "the record was changed. Keep what --record writes.",
+            code="record_printed",
+        )
+    raise RecordError("the record was changed after it was made: its digest is that of another content.")
+
+
+def check_names(record: Mapping[str, Any], known: set[str], perhaps: set[str]) -> None:
+    """Refuse a record that holds more, or less, than its format has."""
+    added, lost = sorted(record.keys() - known - perhaps), sorted(known - record.keys())
+    if added:
+        raise RecordError(f'the record holds "{added[0]}", which is no part of one: it was added.')
+    if lost:
+        raise RecordError(f'the record lacks "{lost[0]}": it is not whole, or was changed.')
+
+
+def compare_answers(record: Mapping[str, Any], made: Sequence["Answer"]) -> None:
+    """Refuse a record whose answers are not these."""
+    stored = record["answers"]
+    if not (isinstance(stored, list) and len(stored) == len(made)):
+        raise RecordError("the record does not hold the answers to its question.")
+    for at, (row, answer) in enumerate(zip(stored, made, strict=True), start=1):
+        if not (isinstance(row, Mapping) and _is_same(row, answer, ("estimate", "std"))):
+            raise RecordError(f"answer {at} of the record is not the one that its noisy sums give: it was changed.")
+        if not _is_same(row, answer, ("lower", "upper")):
+            raise RecordError(
+                f"the interval of answer {at} of the record is not the one that its noisy sums give: it was changed."
+            )
+
+
+def _is_same(row: Mapping[str, Any], answer: "Answer", numbers: tuple[str, ...]) -> bool:
+    slack, made = SLACK * max(abs(answer.upper - answer.lower), abs(answer.std)), answer.to_dict()
+    if row.keys() != made.keys() or any(not is_same(row[name], made[name], 0.0) for name in made.keys() - _NUMBERS):
+        return False
+    return all(is_near(row[name], float(made[name]), slack) for name in numbers)
+
+
+def is_same(kept: object, made: object, slack: float) -> bool:
+    """Whether a stored value is one that was made anew: with its names and no others, but for the rounding of numbers.
+
+    >>> is_same({"a": [1.0]}, {"a": [1.0]}, 0.0), is_same({"a": [1.0], "b": 7}, {"a": [1.0]}, 0.0)
+    (True, False)
+    """
+    if isinstance(made, Mapping):
+        if not (isinstance(kept, Mapping) and kept.keys() == made.keys()):
+            return False
+        return all(is_same(kept[name], value, slack) for name, value in made.items())
+    if isinstance(made, (list, tuple)):
+        if not (isinstance(kept, (list, tuple)) and len(kept) == len(made)):
+            return False
+        return all(is_same(one, two, slack) for one, two in zip(kept, made, strict=True))
+    if isinstance(made, float):
+        return is_near(kept, made, slack)
+    return type(kept) is type(made) and kept == made
+
+
+def is_near(kept: object, wanted: float, slack: float) -> bool:
+    """Whether a stored number is one that was made anew, but for rounding."""
+    if kept is None:  # a number that is not finite is stored as none
+        return not math.isfinite(wanted)
+    if isinstance(kept, bool) or not isinstance(kept, (int, float)):
+        return False
+    return math.isclose(kept, wanted, rel_tol=SLACK, abs_tol=slack)
+
+
+def record_digest(record: Mapping[str, Any]) -> str:
+    """The SHA-256 digest of a record, whatever the order of its keys; its own key "digest" does not count."""
+    content = {key: value for key, value in record.items() if key != "digest"}
+    return sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
 
 TOO_NOISY = 0.5  # of the estimate: an interval that is wider makes a number too noisy to rely on
 SURE = 1 - 1e-9  # that a count is not at its limit
@@ -42,8 +131,8 @@ COMBINED = "cells are combined of tables that were asked together: query(margina
 NOT_PRIVATE = " - NOT PRIVATE: made by a test source"
 
 
-class Row(NamedTuple):
-    """One line of the answer.
+class Answer(NamedTuple):
+    """One number of a result.
 
     Attributes:
         statistic: "count", "count_distinct", "sum", "mean", "variance", "std", "covariance" or "histogram".
@@ -54,7 +143,6 @@ class Row(NamedTuple):
         upper: The upper end.
         std: The standard deviation of the noise in the estimate; to first order for ratios.
         keys: The key of each column that groups, and under "cell" the cell of a histogram.
-        unit: The standard deviation of one noise of the plan's kind at scale 1.
     """
 
     statistic: str
@@ -65,41 +153,19 @@ class Row(NamedTuple):
     upper: float
     std: float
     keys: Mapping[str, Key] = MappingProxyType({})
-    unit: float = 1.0
-
-    @property
-    def scale(self) -> float:
-        """The old measure of the noise: the scale of one noise of the plan's kind with this `std`."""
-        warnings.warn("scale is deprecated: use std.", DeprecationWarning, stacklevel=2)
-        return self.std / self.unit
 
     def to_dict(self) -> dict[str, Any]:
-        """Every part by its name, as frames and records have it; with the old `scale` for one more version.
+        """Every field by its name, as frames and records have it.
 
-        >>> Row("count", "", "", 3.0, 1.0, 5.0, 1.0).to_dict()["std"]
+        >>> Answer("count", "", "", 3.0, 1.0, 5.0, 1.0).to_dict()["std"]
         1.0
         """
-        parts = self._asdict() | {"keys": dict(self.keys), "scale": self.std / self.unit}
-        del parts["unit"]
-        return parts
+        return self._asdict() | {"keys": dict(self.keys)}
 
 
 @dataclass(frozen=True)
 class PageFacts:
-    """What a report shows beside the answers.
-
-    Attributes:
-        title: The heading of the page.
-        source: The name of the table, if it has one.
-        ledger: The ledger after the charge.
-        summary: The plan's summary, where it was made before.
-        digest: The digest of the record that is kept, if one is.
-        words: What columns and keys are called.
-        rows_are: What the rows of the table are, in the plural; None where nobody says.
-        tidy: Counts of many tables are shown non-negative, in agreement and without intervals.
-        integers: Counts are shown as whole numbers of at least 0.
-        too_noisy: Numbers whose interval is wider than this share of the estimate are marked; None marks none.
-    """
+    """What a report shows beside the answers."""
 
     title: str
     source: str = ""
@@ -135,14 +201,9 @@ class Result:
     earlier: tuple[Release, ...] = ()
 
     @cached_property
-    def lines(self) -> tuple[Row, ...]:
-        """One line per answer."""
+    def answers(self) -> tuple[Answer, ...]:
+        """Every number with its interval."""
         return tuple(self.question.answers(self.release, self.level, self.found, self.earlier))
-
-    @property
-    def rows(self) -> tuple[Row, ...]:
-        """The same; of synthetic rows `rows` makes rows, and `lines` are the numbers that were measured."""
-        return self.lines
 
     @property
     def certificate(self) -> Certificate:
@@ -158,7 +219,7 @@ class Result:
     def frame(self) -> Any:
         """The answers as a pandas, Polars or Spark frame, as the table was; a PyArrow table for PyArrow, DuckDB, files.
 
-        Made when it is first asked for: an engine that fails here loses no answer, since the rows hold the same.
+        Made when it is first asked for: an engine that fails here loses no answer, since `answers` hold the same.
         """
         return self.to_frame()
 
@@ -172,8 +233,7 @@ class Result:
     ) -> Any:
         """The answers as a frame, as people publish them.
 
-        The columns are those of every kind of question: statistic, column, one per key, estimate, lower, upper, std;
-        and for one more version `scale`, the old measure of the noise.
+        The columns are those of every kind of question: statistic, column, one per key, estimate, lower, upper, std.
 
         Args:
             tidy: Of many tables: counts that are not negative and agree with each other, without intervals and stds.
@@ -194,7 +254,7 @@ class Result:
         """
         columns = answer_columns(self.shown(tidy=tidy, integers=integers), labels)
         if too_noisy is not None:
-            columns |= {"too_noisy": noisy_rows(self.lines, too_noisy)}
+            columns |= {"too_noisy": noisy_answers(self.answers, too_noisy)}
         return self.source.answer(columns)
 
     def __reduce__(self) -> NoReturn:
@@ -210,9 +270,8 @@ class Result:
     __copy__ = __deepcopy__
 
     def __str__(self) -> str:
-        rows = self.lines
-        head = f"{counted(len(rows), 'answer')} under {self.plan.budget}"
-        return short_table(rows, head + ("" if self.private else NOT_PRIVATE), self.level)
+        head = f"{counted(len(self.answers), 'answer')} under {self.plan.budget}"
+        return short_table(self.answers, head + ("" if self.private else NOT_PRIVATE), self.level)
 
     def to_dict(self, *, combine: Mapping[str, tuple[Any, str | None]] | None = None) -> dict[str, Any]:
         """A JSON-safe record that `verify_result` checks: question, answers, the numbers they are made of, a digest.
@@ -268,7 +327,7 @@ class Result:
         from inid.report import LedgerState, page
 
         state = None if ledger is None else LedgerState.of(ledger)
-        words = read_labels(labels, label_columns(self.lines) if labels else (), named_columns(self.lines))
+        words = read_labels(labels, label_columns(self.answers) if labels else (), named_columns(self.answers))
         facts = PageFacts(title or self.question.heading, ledger=state, words=words, rows_are=read_rows_are(rows_are))
         facts = replace(facts, tidy=tidy, integers=integers, too_noisy=too_noisy)
         Path(path).write_text(page(self.report_inputs(facts)), encoding="utf-8")
@@ -285,9 +344,7 @@ class Result:
         >>> [ax.get_title(loc="left") for ax in q.release(q.plan(inid.PureDP(epsilon=1.0))).plot().axes]
         ['count', 'mean of age']
         """
-        from inid.tables.presentation import plot_rows
-
-        return plot_rows(self.lines)
+        return plot_answers(self.answers)
 
     def combine(self, cells: Any, *, sum: str | None = None) -> Any:  # noqa: A002, ARG002 - the word that queries use
         """A linear combination of cells, of many tables.
@@ -300,10 +357,10 @@ class Result:
     @property
     def facts(self) -> list[tuple[str, str]]:
         """Answers that are no numbers, as term and text."""
-        found: list[tuple[str, str]] = self.question.answered_facts(self.lines, self.level)
-        return found
+        terms: list[tuple[str, str]] = self.question.answered_facts(self.answers, self.level)
+        return terms
 
-    def shown(self, *, tidy: bool = False, integers: bool = False) -> tuple[Row, ...]:
+    def shown(self, *, tidy: bool = False, integers: bool = False) -> tuple[Answer, ...]:
         """Every answer as it is published.
 
         Args:
@@ -315,7 +372,7 @@ class Result:
         """
         if tidy:
             raise ArgumentError("tidy is for tables of counts that were asked together: query(marginals=[...]).")
-        return whole_rows(self.lines) if integers else self.lines
+        return whole_counts(self.answers) if integers else self.answers
 
     @property
     def may_be_full(self) -> bool:
@@ -324,12 +381,8 @@ class Result:
 
     def _answers_record(self) -> dict[str, Any]:
         """The answers as JSON-safe values."""
-        from inid.tables.report_inputs import as_estimates
-
-        return {"rows": [row.to_dict() for row in as_estimates(self.lines)]}
+        return {"answers": [one.to_dict() for one in as_estimates(self.answers)]}
 
     def report_inputs(self, page: PageFacts) -> "ReportInputs":
         """What the report shows of the answers."""
-        from inid.tables.report_inputs import report_inputs
-
         return report_inputs(self, page)

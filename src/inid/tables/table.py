@@ -1,27 +1,314 @@
-"""A table and the public facts about it."""
+"""A table with its public facts, and what makes queries of it."""
 
+import math
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from inid.arguments import choice, integer, shown
 from inid.errors import ArgumentError, Column, Words
 from inid.sets import Neighbours
-from inid.tables.asking import Asking
-from inid.tables.domains import Domains, Ordered, read_domains
-from inid.tables.engines import Engine, open_table
-from inid.tables.expressions import Condition, Expression
-from inid.tables.facts import Bins, Bounds, Key, Person, as_tables, read_bins, read_bounds, read_missing, read_people
-from inid.tables.public_facts import MOST_ROWS
-from inid.tables.public_lookups import lookups
-from inid.tables.view import View, read_condition, read_formula
+from inid.tables.engines import Engine, open_table, optional
+from inid.tables.expressions import Arithmetic, Branch, Condition, Constant, Expression, Member, Word, as_value, col
+from inid.tables.facts import (
+    Bins,
+    Bounds,
+    Categories,
+    Domains,
+    Key,
+    Marginal,
+    Ordered,
+    Person,
+    as_listed,
+    as_tables,
+    read_bins,
+    read_bounds,
+    read_domains,
+    read_keys,
+    read_missing,
+    read_people,
+)
+from inid.tables.view import MOST_ROWS, View, read_condition, read_formula
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
+    from inid.tables.publication import Publication
+    from inid.tables.query import Query
+    from inid.tables.questions.largest_group import LargestGroupPlan, LargestGroupResult
+    from inid.tables.questions.marginals.plan import MarginalsPlan
+    from inid.tables.questions.marginals.result import MarginalsResult
+    from inid.tables.questions.partition_selection import KeySelection, PartitionSelectionQuery
+    from inid.tables.questions.prefix_sums.kind import PrefixSumsPlan
+    from inid.tables.questions.statistics.kind import StatisticsQuery
+    from inid.tables.questions.synthetic.kind import SyntheticPlan, SyntheticResult
+    from inid.tables.result import Result
 
-__all__ = ["Table"]
+
+_MOST = 45  # values of one column: an expression has 200 parts
+_NOTHING = Arithmetic("/", Constant(0.0), Constant(0.0))  # missing
+
+
+def lookups(public: object, on: str, otherwise: str) -> tuple[dict[str, Expression], dict[str, Any], dict[str, Any]]:
+    """The formula of each column of a public table but its key, with public bounds and domains."""
+    columns = _columns(public)
+    if on not in columns:
+        raise ArgumentError(f"with_public looks up {shown(on)}, which is no column of the public table.")
+    keys = read_keys(f"the public table's {on!r}", columns.pop(on))
+    if not columns:
+        raise ArgumentError("the public table has no column beside its key: add one.")
+    formulas: dict[str, Expression] = {}
+    bounds: dict[str, Any] = {}
+    domains: dict[str, Any] = {}
+    for name, values in columns.items():
+        grouped = _grouped(name, keys, as_listed(values))
+        if all(isinstance(value, bool) for value in grouped):
+            formulas[name] = _truth(on, grouped)
+        elif all(isinstance(value, str) for value in grouped):
+            formulas[name] = _chosen(on, grouped, Word(otherwise))
+            domains[name] = list(grouped)
+        else:
+            formulas[name] = _chosen(on, grouped, _NOTHING)
+            if min(grouped) < max(grouped):
+                bounds[name] = (float(min(grouped)), float(max(grouped)))
+    return formulas, bounds, domains
+
+
+def _columns(public: object) -> dict[str, Any]:
+    if isinstance(public, Mapping):
+        return dict(public)
+    nw = optional("narwhals")
+    try:
+        return dict(nw.from_native(public, eager_only=True).to_dict(as_series=False))
+    except TypeError:
+        raise ArgumentError(
+            f"with_public takes a small table in memory, got a {type(public).__name__}: pass a pandas, Polars or "
+            "PyArrow table, or lists by column; tables of a database are joined by Ibis."
+        ) from None
+
+
+def _grouped(name: str, keys: Sequence[Key], values: object) -> dict[Any, list[Key]]:
+    """The keys of each value; a missing value has none."""
+    if not isinstance(values, list) or len(values) != len(keys):
+        raise ArgumentError(f"the public table's {name!r} must be a list as long as its keys.")
+    grouped: dict[Any, list[Key]] = {}
+    for key, value in zip(keys, values, strict=True):
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            continue
+        if not isinstance(value, (str, bool, int, float)):
+            raise ArgumentError(
+                f"the public table's {name!r} holds a {type(value).__name__}: use numbers, texts, truths."
+            )
+        grouped.setdefault(value, []).append(key)
+    kinds = {bool if isinstance(value, bool) else str if isinstance(value, str) else float for value in grouped}
+    if len(kinds) != 1:
+        raise ArgumentError(f"the public table's {name!r} must hold values of one kind, and one at least.")
+    if len(grouped) > _MOST:
+        raise ArgumentError(
+            f"the public table's {name!r} has {len(grouped)} different values, and at most {_MOST} are looked up here: "
+            "round or group them, or join the tables in a database, by Ibis."
+        )
+    return grouped
+
+
+def _chosen(on: str, grouped: Mapping[Any, list[Key]], rest: Expression) -> Expression:
+    formula = rest
+    for value, keys in reversed(list(grouped.items())):
+        formula = Branch(Member(col(on), tuple(keys)), as_value(value), formula)
+    return formula
+
+
+def _truth(on: str, grouped: Mapping[Any, list[Key]]) -> Condition:
+    """Whether the key is one of those with a true value; false where it is not there."""
+    if True not in grouped:
+        raise ArgumentError("a column of the public table is false throughout: leave it out.")
+    return Member(col(on), tuple(grouped[True]))
+
+
+# What can be asked of a table: `query`, and several under one promise.
+#
+# The overloads tell editors and type checkers which plan and which result each kind of question has; nothing else here
+# knows the kinds.
+
+ByTables = Mapping[str, int | Sequence[Marginal]]  # for each column the tables by which it is asked
+Groupings = Mapping[str, Sequence[Marginal]]
+Keys = Mapping[str, Sequence[Key]]
+
+
+class Asking:
+    """The two methods of a table that make queries."""
+
+    @overload
+    def query(
+        self,
+        *,
+        marginals: int | Sequence[Marginal],
+        count: bool | Sequence[Marginal] = ...,
+        sum: ByTables = ...,
+        mean: ByTables = ...,
+    ) -> "Query[MarginalsPlan, MarginalsResult]": ...
+    @overload
+    def query(
+        self, *, count: Sequence[Marginal], sum: ByTables = ..., mean: ByTables = ...
+    ) -> "Query[MarginalsPlan, MarginalsResult]": ...
+    @overload
+    def query(
+        self,
+        *,
+        quantile: Mapping[str, Sequence[float]],
+        cdf: Groupings = ...,
+        cumulative: Groupings = ...,
+        by: Keys = ...,
+    ) -> "Query[PrefixSumsPlan, Result]": ...
+    @overload
+    def query(
+        self, *, cdf: Groupings, cumulative: Groupings = ..., by: Keys = ...
+    ) -> "Query[PrefixSumsPlan, Result]": ...
+    @overload
+    def query(self, *, cumulative: Groupings, by: Keys = ...) -> "Query[PrefixSumsPlan, Result]": ...
+    @overload
+    def query(
+        self, *, choose: Keys, count: bool = ..., count_distinct: bool = ...
+    ) -> "Query[LargestGroupPlan, LargestGroupResult]": ...
+    @overload
+    def query(
+        self, *, by: "Mapping[str, KeySelection]", count: bool = ..., count_distinct: bool = ...
+    ) -> "PartitionSelectionQuery": ...
+    @overload
+    def query(
+        self,
+        *,
+        synthetic: Literal[True] | Sequence[str],
+        target: str | None = ...,
+        weights: Mapping[tuple[str, ...], float] | None = ...,
+    ) -> "Query[SyntheticPlan, SyntheticResult]": ...
+    @overload
+    def query(
+        self,
+        *,
+        count: bool = ...,
+        count_distinct: bool = ...,
+        sum: Sequence[str] = ...,
+        mean: Sequence[str] = ...,
+        variance: Sequence[str] = ...,
+        std: Sequence[str] = ...,
+        covariance: Sequence[str] = ...,
+        histogram: Mapping[str, Sequence[float | str] | Categories] = ...,
+        by: Keys | None = ...,
+    ) -> "StatisticsQuery": ...
+    @overload
+    def query(
+        self,
+        *,
+        count: bool | Sequence[Marginal] = ...,
+        count_distinct: bool = ...,
+        sum: Sequence[str] | ByTables | None = ...,
+        mean: Sequence[str] | ByTables | None = ...,
+        variance: Sequence[str] = ...,
+        std: Sequence[str] = ...,
+        covariance: Sequence[str] = ...,
+        histogram: Mapping[str, Sequence[float | str] | Categories] | None = ...,
+        by: Mapping[str, Any] | None = ...,
+        marginals: int | Sequence[Marginal] | None = ...,
+        cdf: Mapping[str, Sequence[Marginal]] | None = ...,
+        quantile: Mapping[str, Sequence[float]] | None = ...,
+        cumulative: Mapping[str, Sequence[Marginal]] | None = ...,
+        choose: Mapping[str, Sequence[Key]] | None = ...,
+        synthetic: bool | Sequence[str] = ...,
+        target: str | None = ...,
+        weights: Mapping[tuple[str, ...], float] | None = ...,
+        **others: Any,
+    ) -> "Query[Any, Any]": ...
+    def query(
+        self,
+        *,
+        count: bool | Sequence[Marginal] = False,
+        count_distinct: bool = False,
+        sum: Sequence[str] | ByTables | None = (),  # noqa: A002 - what users look for
+        mean: Sequence[str] | ByTables | None = (),
+        variance: Sequence[str] = (),
+        std: Sequence[str] = (),
+        covariance: Sequence[str] = (),
+        histogram: Mapping[str, Sequence[float | str] | Categories] | None = None,
+        by: Mapping[str, Any] | None = None,
+        marginals: int | Sequence[Marginal] | None = None,
+        cdf: Mapping[str, Sequence[Marginal]] | None = None,
+        quantile: Mapping[str, Sequence[float]] | None = None,
+        cumulative: Mapping[str, Sequence[Marginal]] | None = None,
+        choose: Mapping[str, Sequence[Key]] | None = None,
+        synthetic: bool | Sequence[str] = False,
+        target: str | None = None,
+        weights: Mapping[tuple[str, ...], float] | None = None,
+        **others: Any,
+    ) -> "Query[Any, Any]":
+        """Ask for statistics, any number together; they share sums and one promise. Nothing is computed yet.
+
+        Args:
+            count: The number of rows; or several groupings, [("sex",), ("sex", "education")], the same as `marginals`.
+            count_distinct: The number of people, with a `Person`: each counts once, and by groups once in each group
+                where they have a row.
+            sum: Columns to add up; or several groupings by column, {"income": [("sex",), ("region", "sex")]}.
+            mean: Columns to average; or several groupings by column.
+            variance: Columns whose variance (mean square distance from the mean) is asked for.
+            std: Columns whose standard deviation is asked for.
+            covariance: Columns whose covariance matrix is asked for, from rows that have all of them.
+            histogram: Per column the edges of public bins, or a list of public categories (numbers: `Categories`).
+                Values outside all bins are not counted.
+            by: Per column its public keys: every statistic is given for each combination of them, also those without
+                rows. Rows with other keys are left out. `tables.discover(...)` instead of keys finds those of a column.
+            marginals: Tables of counts over columns with a domain, [("sex", "age"), ("race",)], or a number k for all
+                tables over k of them. They share one promise with the least noise, together with means and sums by
+                several groupings, and agree with each other. Not together with other statistics.
+            cdf: Per column with bounds, or with `Ordered` values, the groupings by which its distribution function is
+                asked for: {"age": [(), ("sex",)]}. Columns that group have a domain, or keys in `by`.
+            quantile: Per such column the probabilities of its quantiles, {"age": [0.1, 0.5, 0.9]}, in each grouping of
+                its `cdf`, else in the groups of `by`.
+            cumulative: Like `cdf`, for running totals in rows: {"date": [("shop",)]}. These three are a query of their
+                own: one set of noisy prefixes serves them.
+            choose: Per column its public keys: which group has the most rows, or with `count_distinct` the most people.
+                The group alone is released; see `tables.choose`.
+            synthetic: True for rows like those of the table, of all columns with public keys or bins; or a list of
+                them. A query of its own.
+            target: The column that models of synthetic rows will predict: tables with it are wanted four times as well.
+            weights: The same for single pairs of columns, {("age", "income"): 4}, or for a column's own table,
+                {("income",): 8}, which is measured again where few pairs are worth their noise.
+            others: What a kind of question is asked by that was registered elsewhere.
+
+        Returns:
+            The query, to be planned and released.
+
+        Raises:
+            ArgumentError: A column is unknown or has no bounds, keys or edges are malformed, or nothing is asked for.
+
+        >>> import pandas
+        >>> from inid.tables import Table
+        >>> t = Table(pandas.DataFrame({"age": [31, 44], "sex": ["F", "M"]}), bounds={"age": (0, 100)})
+        >>> t.query(histogram={"age": [0, 50, 100]}, by={"sex": ["F", "M"]}).labels[:2]
+        ('histogram(age)[sex=F, age=[0, 50)]', 'histogram(age)[sex=F, age=[50, 100]]')
+        """
+        from inid.tables.query import ask
+
+        arguments: dict[str, object] = {"count": count, "count_distinct": count_distinct, "sum": sum, "mean": mean}
+        arguments |= {"variance": variance, "std": std, "covariance": covariance, "marginals": marginals}
+        grouped = {"histogram": histogram, "by": by, "cdf": cdf, "quantile": quantile, "cumulative": cumulative}
+        arguments |= {name: value or None for name, value in (grouped | {"choose": choose}).items()}
+        arguments |= {"synthetic": synthetic, "target": target, "weights": weights or None}
+        return ask(cast("Table", self), arguments | others)
+
+    def publication(self, **asked: "Mapping[str, object] | Query[Any, Any]") -> "Publication":
+        """Several queries of this table under one promise: each a query, or a dictionary of what `query` takes.
+
+        >>> import pandas
+        >>> from inid.tables import Table
+        >>> t = Table(pandas.DataFrame({"age": [31, 44], "sex": ["F", "M"]}), bounds={"age": (0, 100)})
+        >>> list(t.publication(people={"count": True}, ages=t.where("sex == 'F'").query(mean=["age"])).queries)
+        ['people', 'ages']
+        """
+        from inid.tables.publication import Publication, queries_of
+
+        return Publication(**queries_of(cast("Table", self), asked))
+
 
 _RELATIONS: tuple[Neighbours, ...] = ("add_remove", "replace", "zero_out")
 _NO_BOUNDS: Mapping[str, tuple[float, float]] = MappingProxyType({})
@@ -126,7 +413,8 @@ class Table(Asking):
         for column, keys in known.keys.items():
             source.require_keys("domains", column, keys)
         if owner is not None:
-            source.require_single("unit", [owner.column, *owner.order])
+            source.require_people("unit", owner.column)
+            source.require_single("unit", owner.order)
         facts = {"source": source, "bounds": read, "person": owner, "neighbours": relation}
         facts |= {"missing": fill, "rows": guess, "max_rows": limit, "domains": known, "bins": cut}
         facts["origin"] = object()
@@ -209,10 +497,10 @@ class Table(Asking):
         >>> t.where((tables.col("age") >= 18) & tables.col("sex").is_in(["F", "M"])).query(count=True).exact_sums()
         array([1])
         """
-        found = read_condition(condition, self.view)
-        self.source.require_leaves("where", self.view.leaves(found))
+        filter_condition = read_condition(condition, self.view)
+        self.source.require_leaves("where", self.view.leaves(filter_condition))
         facts = {} if rows is None else {"rows": integer("rows", rows, least=1, cure="pass a public guess")}
-        return self._with(source=self.source.seen(self.view.filtered(found)), **facts)
+        return self._with(source=self.source.seen(self.view.filtered(filter_condition)), **facts)
 
     def with_columns(
         self,
@@ -249,9 +537,9 @@ class Table(Asking):
         for name, formula in columns.items():
             if name in source.schema:
                 raise ArgumentError(f"the table has a column {name!r} already: give the new one another name.")
-            made = read_formula(name, formula, view)
-            source.require_leaves(f"the formula of {name!r}", view.leaves(made))
-            view = view.with_columns({name: made})
+            expression = read_formula(name, formula, view)
+            source.require_leaves(f"the formula of {name!r}", view.leaves(expression))
+            view = view.with_columns({name: expression})
             source = source.seen(view)
         limits, fill = read_bounds(bounds), read_missing(missing)
         cut = read_bins(bins, limits)
@@ -318,7 +606,7 @@ class Table(Asking):
         return self._with(domains=Domains({**self.domains.keys, **read.keys}, read.other, kept | read.ordered))
 
     def _with(self, **facts: object) -> "Table":
-        made = copy(self)
+        changed = copy(self)
         for name, value in facts.items():
-            object.__setattr__(made, name, value)
-        return made
+            object.__setattr__(changed, name, value)
+        return changed

@@ -5,47 +5,36 @@ the one that its noisy sums give, and nothing was changed since its digest was m
 noise was drawn at random, that the sums are those of the table, and that the release was charged; whoever changes a
 record can also make its digest anew, so compare the digest with the one that was published with the release.
 
-A record names the rules of its version. By rules 1 it holds nothing but what was asked, what was drawn and what follows
-from both, which is derived again. Records of 0.2 name no rules, and no later ones may leave them out: their command
-also wrote what it had expected of the plan ("lines", "gains", "comparison"), which planners of later versions need not
-give again, and is not proved.
+A record names its format. It holds the question, the noisy numbers and what follows from both, which is derived again.
 """
 
 import datetime as dt
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from fractions import Fraction
+from typing import Any, get_args
 
 import numpy as np
 
+from inid._version import RECORD_FORMAT
 from inid.accounting import JointCharge, JointProof, verify_record
-from inid.errors import GuaranteeError, RecordError
+from inid.accounting.costs import Currency
+from inid.errors import ArgumentError, GuaranteeError, RecordError, Words
+from inid.numbers.decimals import decimal_fraction, decimal_up
 from inid.planning import Certificate, NoisePlan
-from inid.promises import budget_from_dict
-from inid.releasing import Release
-from inid.tables.publication.record import is_publication, verify_publication
-from inid.tables.question import Question, kind_of_record
-from inid.tables.record import RULES, check_digest
-from inid.tables.result import Row
+from inid.promises import GaussianDP, budget_from_dict
+from inid.releasing import Release, check_release
+from inid.tables.engines.made_columns import arrow_rows
+from inid.tables.question import Question, kind_of_record, kinds
+from inid.tables.result import RULES, Answer, check_digest, check_names
 
-__all__ = ["Proved", "proved", "verify_result"]
-
-_PROOF = {"inid_release", "time", "label", "private", "charge", "values", "plan", "certificate"}
-_RESULT = {"rules", "kind", "level", "question", "digest", "rows", "release"}
+_RESULT = {"rules", "kind", "level", "question", "digest", "release"}
 
 
 @dataclass(frozen=True, eq=False)
 class Proved:
-    """What a record holds, proved anew.
-
-    Attributes:
-        question: What was asked.
-        level: The probability of its intervals.
-        releases: What each step released.
-        keys: What the last numbers are counts of, where nobody listed it.
-        certificate: The proof that the noise keeps the promise; of several steps, of all of them together.
-    """
+    """What a record holds, proved anew."""
 
     question: Question
     level: float
@@ -54,7 +43,7 @@ class Proved:
     certificate: Certificate | JointProof
 
     @property
-    def rows(self) -> tuple[Row, ...]:
+    def answers(self) -> tuple[Answer, ...]:
         """Every answer, made anew of the noisy numbers."""
         *earlier, release = self.releases
         return self.question.answers(release, self.level, self.keys, earlier)
@@ -84,12 +73,7 @@ def verify_result(record: Mapping[str, Any]) -> Certificate | JointProof:
 
 
 def proved(record: Mapping[str, Any]) -> Proved:
-    """The same of one result, with what was asked and every answer.
-
-    Raises:
-        RecordError: See `verify_result`.
-        GuaranteeError: See `verify_result`.
-    """
+    """The same of one result, with what was asked and every answer."""
     try:
         return _proved(record)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError):
@@ -98,16 +82,14 @@ def proved(record: Mapping[str, Any]) -> Proved:
 
 def _proved(record: Mapping[str, Any]) -> Proved:
     """What does not parse raises one of Python's own errors."""
+    check_digest(record)
     question = kind_of_record(record).from_dict(record["question"])
-    level, last = _number(record["level"]), record.get("release", record)
-    if not {"rows", "results", *question.recorded} & record.keys():
-        raise KeyError("rows")
+    level, last = _number(record["level"]), record["release"]
     steps = [*record.get("earlier", ()), last]
     releases = [_release(step) for step in steps]
     for step in steps:
         verify_record(dict(step))
     promise = budget_from_dict(record["promise"]) if len(steps) > 1 else None
-    check_digest(record)
     _check_rules(record, question)
     if not (0 < level < 1 and all(np.isfinite(release.values).all() for release in releases)):
         raise RecordError("the record does not hold one finite noisy sum for each coordinate of its plan.")
@@ -140,26 +122,15 @@ def _release(record: Mapping[str, Any]) -> Release:
 
 
 def _check_rules(record: Mapping[str, Any], question: Question) -> None:
-    """Refuse what the rules that a record names do not know.
-
-    Records of 0.2 have none: Python's hold a release of version 1, the command's what it had expected of the plan.
-    """
-    released = record.get("release", {"inid_release": 1 if "comparison" in record else 2})
-    if "rules" not in record and released.get("inid_release") == 1:
-        return
+    """Refuse a record of another format, or one that holds more than its format has."""
     if "rules" not in record:
-        raise RecordError(
-            "the record names no rules, as only those of 0.2 do, and is of a later version: it was changed."
-        )
-    steps = [*record.get("earlier", ()), record.get("release", {})]
-    if any(step.get("inid_release") != 2 for step in steps):
-        raise RecordError("the release in the record is of no format that this version knows: it was changed.")
+        raise RecordError("the record names no rules: it is not whole, or was changed.")
     if record["rules"] is True or record["rules"] != RULES:
         raise RecordError("the record names rules that this version does not know: use the version that made it.")
     known = {*_RESULT, *question.recorded, *(("earlier", "promise") if question.steps > 1 else ())}
-    added = sorted(record.keys() - known) + sorted({key for step in steps for key in step} - _PROOF)
-    if added:
-        raise RecordError(f'the record holds "{added[0]}", which is no part of one: it was added.')
+    check_names(record, known, set(question.recorded_if_asked))
+    for step in (*record.get("earlier", ()), record["release"]):
+        check_release(step)
     if _text(record["question"]) != _text(question.to_dict()):
         raise RecordError("the question in the record is not as a release writes it: it was changed.")
 
@@ -167,3 +138,112 @@ def _check_rules(record: Mapping[str, Any], question: Question) -> None:
 def _text(value: object) -> str:
     """A value as text: Python would find True in place of 1."""
     return json.dumps(value, sort_keys=True)
+
+
+# The record of a publication holds the charge and the record of every part. What it proves beyond these: the parts are
+# the very ones that were charged, in this order, with the probabilities that found keys take; they keep the promise.
+
+PUBLICATION_FORMAT = RECORD_FORMAT
+_PUBLICATION = {"inid_publication", "rules", "names", "charge", "results", "digest"}
+_CURRENCIES: tuple[Currency, ...] = tuple(c for c in get_args(Currency) if c != "renyi")
+
+
+def is_publication(record: object) -> bool:
+    """Whether a record is one of a publication."""
+    return isinstance(record, Mapping) and "inid_publication" in record
+
+
+def verify_publication(record: Mapping[str, Any]) -> JointProof:
+    """Check a publication again from its record alone."""
+    results, charged = _publication_parts(record)
+    found = []
+    for name, own in results.items():
+        try:
+            found.append(proved(own))
+        except RecordError as error:
+            raise RecordError(f"{name}: {error}") from None
+        except GuaranteeError as error:
+            raise GuaranteeError(f"{name}: {error}") from None
+    noises: list[NoisePlan | GaussianDP] = [release.plan for own in found for release in own.releases]
+    taken = sum((decimal_fraction(own.question.delta) for own in found), Fraction(0))
+    for at, (noise, part) in enumerate(zip(noises, charged.parts, strict=False)):
+        if isinstance(noise, NoisePlan) and isinstance(part, GaussianDP) and noise.budget == part:
+            noises[at] = part  # noise that followed from earlier answers was charged by its promise
+    charge = JointCharge(
+        charged.promise, tuple(noises), charged.neighbours, decimal_up(taken, "delta") if taken else 0.0
+    )
+    if charge.to_dict() != charged.to_dict():
+        raise GuaranteeError("the parts of the publication are not those that were charged: the record was changed.")
+    return charge.proof(_CURRENCIES, None)
+
+
+def _publication_parts(record: Mapping[str, Any]) -> tuple[dict[str, Any], JointCharge]:
+    """The record of each part, and the charge; whatever does not parse is the record's fault."""
+    try:
+        check_digest(record)
+        version = record["inid_publication"]
+        if record.keys() != _PUBLICATION or version is True or version != PUBLICATION_FORMAT:
+            raise RecordError("the record is no publication of a format that this version knows.")
+        if record["rules"] is True or record["rules"] != RULES:
+            raise RecordError("the record names rules that this version does not know: use the version that made it.")
+        results = {name: record["results"][name] for name in record["names"]}  # in the order of the charge
+        if (
+            not results
+            or results.keys() != record["results"].keys()
+            or not all(isinstance(own, Mapping) and "release" in own for own in results.values())
+        ):
+            raise RecordError("the record of the publication does not hold the record of each part.")
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise RecordError("the record of the publication does not parse: it is not whole, or was changed.") from None
+    return results, JointCharge.from_dict(record["charge"])
+
+
+def synthetic_rows(
+    record: Mapping[str, Any], n: int | None = None, *, progress: Callable[[float], None] | bool | None = None
+) -> Any:
+    """Rows of a release of synthetic rows, made again of its record, which is proved first.
+
+    Args:
+        record: `result.to_dict()`, or what `inid release --record` wrote; that of a publication with one such query,
+            too.
+        n: How many rows; the noisy number of rows of the table by default.
+        progress: Called with the part that is done; True for a line on stderr, which a terminal gets by default.
+
+    Returns:
+        A PyArrow table.
+
+    Raises:
+        ArgumentError: The record is of another question, or n is no number of rows.
+        RecordError: See `verify_result`.
+        GuaranteeError: See `verify_result`.
+
+    >>> import inid, pandas
+    >>> frame = pandas.DataFrame({"sex": ["F", "M"] * 50, "smokes": [True, False, False, True] * 25})
+    >>> t = inid.tables.Table(frame, domains={"sex": ["F", "M"], "smokes": [False, True]}, other="drop")
+    >>> q = t.query(synthetic=True)
+    >>> record = q.release(q.plan(inid.ApproxDP(1.0, 1e-6))).to_dict()
+    >>> synthetic_rows(record, 3).shape
+    (3, 2)
+    """
+    if is_publication(record):
+        verify_publication(record)
+        own = [part for part in record["results"].values() if _makes_rows(part)]
+        if len(own) != 1:
+            raise ArgumentError(
+                f"the publication has {len(own)} queries of synthetic rows: pass record['results'][...] of one of "
+                "them.",
+                code="rows_of_several",
+                number=Words(str(len(own))),
+            )
+        (record,) = own
+    if not _makes_rows(record):
+        raise ArgumentError(
+            "the record is not of synthetic rows: name one that query(synthetic=True) released.", code="rows_of_none"
+        )
+    found = proved(record)
+    *earlier, last = found.releases
+    return arrow_rows(found.question.row_maker(last, earlier).rows(n, progress))
+
+
+def _makes_rows(record: Mapping[str, Any]) -> bool:
+    return any(kind.makes_rows and kind.kind == record.get("kind") for kind in kinds())

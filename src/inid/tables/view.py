@@ -6,27 +6,21 @@ one person can change so that their row is kept, or is not. So no count of filte
 "every row adds" do not exist: `drops_rows` says so, and the sensitivities read it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast, get_args
 
-from inid.arguments import shown
-from inid.errors import ArgumentError, Words
-from inid.tables.expression_leaves import Leaf, leaves
-from inid.tables.expression_text import expression
-from inid.tables.expressions import Branch, Condition, Expression, Numeric, as_value
-
-__all__ = ["View", "column_kind", "read_condition", "read_formula"]
+from inid.arguments import choice, integer, shown
+from inid.errors import ArgumentError, InidError, RecordError, Words
+from inid.sets import Neighbours
+from inid.tables.expressions import Branch, Condition, Expression, Leaf, Numeric, as_value, expression, leaves
+from inid.tables.facts import Person
 
 
 @dataclass(frozen=True)
 class View:
-    """The rows that count and the computed columns.
-
-    Attributes:
-        where: Which rows count; None for all.
-        derived: The formula of each computed column. One may name those before it.
-    """
+    """The rows that count and the computed columns."""
 
     where: Condition | None = None
     derived: Mapping[str, Expression] = field(default_factory=dict)
@@ -63,11 +57,7 @@ class View:
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "View":
-        """The view that `to_dict` described, from a record that may hold other keys.
-
-        Raises:
-            ArgumentError: An expression does not parse.
-        """
+        """The view that `to_dict` described, from a record that may hold other keys."""
         view = cls()
         for name, text in dict(record.get("derive", {})).items():
             view = view.with_columns({name: read_formula(name, text, view)})
@@ -88,11 +78,7 @@ def column_kind(value: Expression) -> str:
 
 
 def read_condition(value: object, view: View) -> Condition:
-    """A condition, or its text.
-
-    Raises:
-        ArgumentError: It is none, or reads a computed column as what it is not.
-    """
+    """A condition, or its text."""
     found = expression(value) if isinstance(value, str) else value
     if not isinstance(found, Condition):
         raise ArgumentError(
@@ -105,11 +91,7 @@ def read_condition(value: object, view: View) -> Condition:
 
 
 def read_formula(name: str, value: object, view: View) -> Expression:
-    """A formula of a column, or its text.
-
-    Raises:
-        ArgumentError: It is none, or reads a computed column as what it is not.
-    """
+    """A formula of a column, or its text."""
     found = expression(value) if isinstance(value, str) else value
     if not isinstance(found, (Condition, Numeric)):
         raise ArgumentError(
@@ -125,8 +107,93 @@ def read_formula(name: str, value: object, view: View) -> Expression:
 
 def _check_kinds(value: Expression, view: View) -> None:
     """Computed columns are read as the numbers, texts or truths that they are; dates are none of them."""
-    wanted = {"number": ("number", "int"), "text": ("str",), "truth": ("bool",)}
+    roles = {"number": ("number", "int"), "text": ("str",), "truth": ("bool",)}
     for column, role in leaves(value):
-        if column in view.derived and role not in wanted[column_kind(view.derived[column])]:
+        if column in view.derived and role not in roles[column_kind(view.derived[column])]:
             kind = column_kind(view.derived[column])
             raise ArgumentError(f"{column!r} is computed as a {kind}, and is used as something else: {shown(value)}.")
+
+
+# The public facts that every question of a table is asked with, and how they are kept in a record.
+
+MOST_ROWS = 2**40  # leaves 22 bits for each value
+NOMINAL_ROWS = 1000  # assumed when the user states no guess
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PublicFacts:
+    """What is known about the table, whatever is asked of it. No data."""
+
+    person: Person | None
+    neighbours: Neighbours
+    rows: int | None
+    max_rows: int
+    view: View = field(default_factory=View)
+
+    @staticmethod
+    def facts_of(table: Any) -> dict[str, Any]:
+        """What every question of a table is asked with, as arguments."""
+        stated = {"person": table.person, "neighbours": table.relation, "rows": table.rows}
+        return {**stated, "max_rows": table.max_rows, "view": table.view}
+
+    @property
+    def assumed_rows(self) -> int:
+        """The rows assumed in planning and display: the public guess, or a nominal one."""
+        return self.rows or NOMINAL_ROWS
+
+    def facts_to_dict(self) -> dict[str, Any]:
+        """These facts as a JSON-safe dictionary."""
+        person = self.person
+        return {
+            "person": person and {"column": person.column, "max_rows": person.max_rows, "order_by": list(person.order)},
+            "neighbours": self.neighbours,
+            "rows": self.rows,
+            "max_rows": self.max_rows,
+            **self.view.to_dict(),
+        }
+
+    @staticmethod
+    def facts_from_dict(record: Any) -> dict[str, Any]:
+        """The arguments of a question from what `facts_to_dict` wrote; other keys are ignored."""
+        person, rows, cure = record["person"], record["rows"], "the record was changed"
+        limit = integer("max_rows", record["max_rows"], least=1, cure=cure)
+        if limit > MOST_ROWS:
+            raise ArgumentError(f"max_rows must be at most 2^40: {cure}.")
+        return {
+            "person": None if person is None else Person(person["column"], person["max_rows"], person["order_by"]),
+            "neighbours": cast("Neighbours", choice("neighbours", record["neighbours"], get_args(Neighbours))),
+            "rows": None if rows is None else integer("rows", rows, least=1, cure=cure),
+            "max_rows": limit,
+            "view": View.from_dict(record),
+        }
+
+
+@contextmanager
+def parsing(record: Any) -> Iterator[None]:
+    """Whatever goes wrong while a question is made of a record is the record's fault."""
+    try:
+        yield
+    except (InidError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise RecordError(f"the question in the record does not parse, got {shown(record)}.") from None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CountingQuestion(PublicFacts):
+    """A count of rows or of people."""
+
+    people: bool
+
+    @property
+    def counting(self) -> str:
+        """What is counted: "rows" or "people"."""
+        return "people" if self.people else "rows"
+
+    def facts_to_dict(self) -> dict[str, Any]:
+        """See `PublicFacts.facts_to_dict`."""
+        return {"counting": self.counting, **super().facts_to_dict()}
+
+    @staticmethod
+    def facts_from_dict(record: Any) -> dict[str, Any]:
+        """See `PublicFacts.facts_from_dict`."""
+        people = choice("counting", record["counting"], ("rows", "people")) == "people"
+        return {"people": people, **PublicFacts.facts_from_dict(record)}

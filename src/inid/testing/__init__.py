@@ -5,10 +5,8 @@ protects nobody, and says so.
 """
 
 from inid.testing.auditing import Audit, audit_epsilon
-from inid.testing.fitting import chi_square, fit_to_law
-from inid.testing.laws import grid_pmf, interval_mass
-from inid.testing.sources import unsafe_no_noise, unsafe_seed
-from inid.testing.staircase import staircase_error, staircase_gamma
+from inid.testing.laws import chi_square, fit_to_law, grid_pmf, interval_mass, staircase_error, staircase_gamma
+from inid.testing.sources import SeededSource, unsafe_no_noise, unsafe_seed
 
 __all__ = [
     "Audit",

@@ -9,8 +9,6 @@ from scipy import special
 from inid import arguments
 from inid.errors import ArgumentError
 
-__all__ = ["Audit", "audit_epsilon"]
-
 Floats = NDArray[np.float64]
 
 

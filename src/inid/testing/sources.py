@@ -8,15 +8,9 @@ from cryptography.hazmat.primitives.ciphers import CipherContext
 from inid import arguments
 from inid.noise.source import RandomSource, keyed_stream, source_in_use
 
-__all__ = ["SeededSource", "unsafe_no_noise", "unsafe_seed"]
-
 
 class SeededSource(RandomSource):
-    """The words of `RandomSource` under keys derived from a seed. Not secret, and never to be used for a release.
-
-    >>> bool((SeededSource(7).words(4) == SeededSource(7).words(4)).all()), SeededSource(7).private
-    (True, False)
-    """
+    """The words of `RandomSource` under keys derived from a seed. Not secret, and never to be used for a release."""
 
     private = False
 

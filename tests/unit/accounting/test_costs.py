@@ -9,8 +9,8 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 import inid
-from inid.accounting.costs import costs
-from inid.mechanisms.laplace import laplace_mu_squared
+from inid.accounting import costs
+from inid.mechanisms import laplace_mu_squared
 
 ALL = ("epsilon", "mu_squared", "rho", "renyi")
 ORDER = Fraction(9)
@@ -130,7 +130,7 @@ def test_a_cost_far_below_the_floats_is_kept() -> None:
 
 def test_ratios_that_vanish_as_floats_still_cost_something() -> None:
     plan = inid.plan(inid.Sensitivity.box([5e-324]), inid.PureDP(epsilon=1e-20))
-    quiet = replace(plan, budget=inid.ApproxDP(1.0, 1e-6), row_scales=np.array([1e300]))
+    quiet = replace(plan, budget=inid.ApproxDP(1.0, 1e-6), run_scales=np.array([1e300]))
     found = costs(quiet, ALL, ORDER)
     assert all(amount is not None and amount > 0 for amount in found.values())
     assert found["renyi"] == ORDER * found["epsilon"] ** 2 / 2  # type: ignore[operator]

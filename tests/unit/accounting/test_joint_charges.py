@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import inid
 from inid.accounting import JointCharge, Ledger, verify_record
-from inid.mechanisms.gaussian import mu_of
-from inid.numbers.decimals import decimal_down, decimal_fraction, decimal_root_down
+from inid.mechanisms import mu_of
+from inid.numbers import decimal_down, decimal_fraction, decimal_root_down
 
 LINE = inid.Sensitivity.box([1.0, 3.0])
 APPROX = inid.ApproxDP(1.0, 1e-6)
@@ -84,7 +84,7 @@ def test_a_charge_fits_an_empty_ledger_of_its_promise_and_none_that_was_charged(
 @pytest.mark.parametrize("promise", [APPROX, inid.GaussianDP(0.5), inid.PureDP(0.7)])
 def test_rows_of_a_stream_are_paid_once_and_leased_one_by_one(promise: inid.Budget) -> None:
     part = promise if isinstance(promise, inid.PureDP) else inid.plan(LINE, promise, mechanism="gaussian")
-    charge = JointCharge(promise, (part,), "add_remove", rows=3)
+    charge = JointCharge(promise, (part,), "add_remove", releases=3)
     assert JointCharge.from_dict(json.loads(json.dumps(charge.to_dict()))).to_dict() == charge.to_dict()
     ledger = Ledger(total=promise)
     receipt = ledger.charge(charge)
@@ -92,23 +92,22 @@ def test_rows_of_a_stream_are_paid_once_and_leased_one_by_one(promise: inid.Budg
     with pytest.raises(inid.BudgetError, match="0 of its 3 steps left"):
         ledger.lease_steps(receipt, 1)
     (record,) = ledger.history()
-    assert (record.noise, record.promise) == ("3 rows", f"a stream of 3 rows under {promise}")
+    assert (record.noise, record.promise) == ("3 releases", f"a stream of 3 releases under {promise}")
     verify_record(json.loads(json.dumps(record.to_dict())))
-    changed = record.to_dict() | {"plan": {**record.plan, "rows": 4}}
+    changed = record.to_dict() | {"plan": {**record.plan, "releases": 4}}
     with pytest.raises(inid.RecordError, match="changed"):
         verify_record(changed)
 
 
-def test_rows_are_recorded_under_a_version_of_their_own() -> None:
-    """An older library, which would not lease rows, refuses the record of a stream instead of passing it over."""
+def test_a_record_of_another_format_or_without_releases_is_refused() -> None:
     plain = JointCharge(APPROX, thirds(APPROX), "add_remove").to_dict()
-    rows = JointCharge(APPROX, thirds(APPROX), "add_remove", rows=2).to_dict()
-    assert (plain["inid_parts"], rows["inid_parts"]) == (1, 2)
-    for wrong in (plain | {"rows": 2}, rows | {"inid_parts": 1}, rows | {"rows": 0}, rows | {"inid_parts": 3}):
+    stream = JointCharge(APPROX, thirds(APPROX), "add_remove", releases=2).to_dict()
+    assert JointCharge.from_dict(stream).releases == 2
+    for wrong in (plain | {"rows": 2}, stream | {"releases": 0}, *(plain | {"inid_parts": n} for n in (1, 2, 4))):
         with pytest.raises(inid.RecordError):
             JointCharge.from_dict(wrong)
-    with pytest.raises(inid.ArgumentError, match="rows"):
-        JointCharge(APPROX, thirds(APPROX), "add_remove", rows=0)
+    with pytest.raises(inid.ArgumentError, match="releases"):
+        JointCharge(APPROX, thirds(APPROX), "add_remove", releases=0)
 
 
 def test_another_promise_than_the_total_is_no_whole_one() -> None:
@@ -252,7 +251,7 @@ def test_a_part_that_breaks_its_own_promise_is_refused() -> None:
     from dataclasses import replace
 
     plan = laplace(0.1)
-    broken = replace(plan, row_scales=plan.row_scales / 2)
+    broken = replace(plan, run_scales=plan.run_scales / 2)
     with pytest.raises(inid.GuaranteeError):
         JointCharge(inid.PureDP(0.3), (plan, broken), "add_remove")
     with pytest.raises(inid.GuaranteeError):
@@ -292,7 +291,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], None]] = {
     "another certificate": lambda r: r["certificate"]["parts"][0].update(dimension=7),
     "a certificate less": lambda r: r["certificate"]["parts"].pop(),
     "another count": lambda r: r["certificate"].update(count=1),
-    "a newer version": lambda r: r["plan"].update(inid_parts=2),
+    "a newer version": lambda r: r["plan"].update(inid_parts=4),
     "one key more": lambda r: r["plan"].update(more=1),
     "two kinds in a part": lambda r: r["plan"]["parts"][0].update(promise={"kind": "PureDP", "epsilon": 0.1}),
     "no kind in a part": lambda r: r["plan"]["parts"][0].clear(),

@@ -89,7 +89,7 @@ def test_the_whole_promise_is_for_an_empty_ledger_and_the_same_promise_only() ->
 def test_a_first_charge_that_a_rule_accepts_leaves_the_ledger_open() -> None:
     total = inid.ApproxDP(1.0, 1e-6)
     plan = inid.plan(LINE, total, mechanism="gaussian")
-    quiet = replace(plan, row_scales=plan.row_scales * 4)
+    quiet = replace(plan, run_scales=plan.run_scales * 4)
     ledger = Ledger(total=total)
     ledger.charge(quiet)
     assert ledger.can_afford(quiet)
@@ -141,7 +141,7 @@ def test_other_neighbours_are_refused() -> None:
 
 def test_a_plan_that_breaks_its_promise_is_refused() -> None:
     plan = laplace(0.1)
-    broken = replace(plan, row_scales=plan.row_scales / 2)
+    broken = replace(plan, run_scales=plan.run_scales / 2)
     ledger = Ledger(total=inid.PureDP(1.0))
     with pytest.raises(inid.GuaranteeError):
         ledger.charge(broken)
@@ -185,7 +185,7 @@ def test_addresses_that_name_no_place_are_refused(address: object) -> None:
 
 def test_a_missing_driver_names_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
-    with pytest.raises(inid.MissingExtraError, match=r"inid\[postgres\]"):
+    with pytest.raises(inid.MissingExtraError, match=r"\[postgres\]"):
         Ledger.open("postgresql://somebody@localhost/nowhere", total=inid.PureDP(1.0))
 
 

@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 import inid
-from inid.accounting import Ledger
-from inid.accounting.rules import make_terms
-from inid.accounting.settings import Settings
-from inid.mechanisms.gaussian import mu_of
+from inid.accounting import Ledger, Settings, make_terms
+from inid.mechanisms import mu_of
 
 TOTAL = inid.ApproxDP(1.0, 1e-6)
 LINE = inid.Sensitivity.box([1.0])

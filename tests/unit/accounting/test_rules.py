@@ -1,15 +1,15 @@
 """The limits keep the promise, and a history fits exactly when some rule says so."""
 
+import math
 from fractions import Fraction
 
 import mpmath as mp
 import pytest
 
 import inid
-from inid.accounting import Ledger
-from inid.accounting.rules import accepts, make_terms, terms_from_dict
+from inid.accounting import Ledger, accepts, make_terms, terms_from_dict
 from inid.errors import ArgumentError, RecordError
-from inid.mechanisms.gaussian import meets
+from inid.mechanisms import meets
 
 APPROX = [
     inid.ApproxDP(1.0, 1e-6),
@@ -41,7 +41,9 @@ def test_the_gaussian_limit_uses_half_of_delta(total: inid.ApproxDP) -> None:
     mu = inid.ApproxDP(total.epsilon, total.delta / 2).mu
     assert limit == pytest.approx(mu**2)
     assert meets(Fraction(repr(total.epsilon)), Fraction(repr(total.delta)) / 2, Fraction(mu))
-    assert dict(make_terms(total, "gaussian").limits) == {"mu_squared": Fraction(total.mu) ** 2}
+    ((currency, whole),) = make_terms(total, "gaussian").limits
+    assert (currency, whole) == ("mu_squared", total.mu_squared)
+    assert Fraction(total.mu) ** 2 <= whole < Fraction(math.nextafter(total.mu, math.inf)) ** 2
 
 
 @pytest.mark.parametrize("total", APPROX, ids=str)

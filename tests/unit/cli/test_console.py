@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from inid.cli.console import Console, one_line
+from inid.cli import Console, one_line
 from inid.errors import ArgumentError
 
 

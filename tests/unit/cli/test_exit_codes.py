@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import inid
-from inid.cli.exit_codes import CommandError, ExitCode, outcome
-from inid.jobs.charging import UnansweredError
+from inid.cli import CommandError, ExitCode, outcome
+from inid.jobs import UnansweredError
 from inid.tables import EngineError
 
 DOCS = Path(__file__).resolve().parents[3] / "docs" / "reference" / "exit-codes.md"

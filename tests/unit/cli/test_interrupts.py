@@ -5,7 +5,9 @@ import time
 
 import pytest
 
-from inid.cli import interrupts
+from internals import module_with
+
+interrupts = module_with("inid.cli", "Process")
 
 
 def test_a_second_interrupt_counts_when_the_first_was_swallowed(monkeypatch):

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from inid.cli.app import COMMANDS, LEDGER_COMMANDS
-from inid.cli.commands.plan import PLAN
-from inid.cli.options import STATED, job_from, read_values
+from inid.cli import COMMANDS, LEDGER_COMMANDS, STATED, job_from, read_values
+from inid.cli.commands import PLAN
 from inid.errors import ArgumentError
 from inid.jobs import job_keys
 

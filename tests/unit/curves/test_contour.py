@@ -5,11 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from inid.curves import Loss, delta_bounds
-from inid.curves.contour import Transform, draw
-from inid.curves.laplace_transform import along_line, total
-from inid.curves.negligible_nodes import screen
-from inid.curves.saddle_point import aim, nodes_for, short
+from inid.curves import Loss, Transform, aim, along_line, delta_bounds, draw, nodes_for, screen, short, total
 
 ONE = Transform(np.array([1.0]), np.array([1.0]), 0.0)
 

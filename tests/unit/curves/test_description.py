@@ -6,8 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from inid.curves import Composed, Loss, Subsampled, delta_bounds, delta_estimate, epsilon_bounds, renyi
-from inid.curves.description import flatten
+from inid.curves import Composed, Loss, Subsampled, delta_bounds, delta_estimate, epsilon_bounds, flatten, renyi
 from inid.errors import ArgumentError
 
 

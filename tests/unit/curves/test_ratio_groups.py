@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from inid.curves import Loss, delta_bounds
-from inid.curves.ratio_groups import merged, spread_and_mean
+from inid.curves import Loss, delta_bounds, merged, spread_and_mean
 
 
 def test_equal_ratios_merge():

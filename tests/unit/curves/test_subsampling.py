@@ -6,11 +6,24 @@ import math
 import numpy as np
 import pytest
 
-from inid.curves import Composed, Loss, Subsampled, certified_epsilon, delta_bounds, epsilon_bounds
-from inid.curves.lattice import connected, rounded_down
-from inid.curves.loss_cells import GaussianPart, LaplacePart, amplified, restored
-from inid.curves.saddle_point import Aim
-from inid.curves.subsampling import largest, lattices
+from inid.curves import (
+    Aim,
+    Composed,
+    GaussianPart,
+    LaplacePart,
+    Loss,
+    Subsampled,
+    amplified,
+    certified_epsilon,
+    connected,
+    delta_bounds,
+    epsilon_bounds,
+    largest,
+    lattices,
+    restored,
+    rounded_down,
+)
+from internals import module_with
 
 
 @pytest.mark.parametrize("under", ["P", "Q"])
@@ -140,5 +153,5 @@ def test_an_epsilon_next_to_the_largest_loss_needs_no_contour(monkeypatch):
     def drawn(*_):
         raise AssertionError("a contour was drawn")
 
-    monkeypatch.setattr("inid.curves.directed_curve.draw", drawn)
+    monkeypatch.setattr(module_with("inid.curves", "DirectedCurve"), "draw", drawn)
     assert [certified_epsilon(step, 1e-14) for step in steps] == before

@@ -7,11 +7,13 @@ import pytest
 import torch
 from torch import nn
 
-from inid.dpsgd.rows import fused_layers
-from inid.dpsgd.sampling import poisson_draw
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_no_noise
+from internals import module_with
 from training import Picked, Tokens, private, squares, train_once
+
+fused_layers = module_with("inid.dpsgd.grad_sample", "ghost_grads")
+poisson_draw = module_with("inid.dpsgd.sampling", "StepPlaces")
 
 X = torch.arange(24.0).reshape(8, 3) / 10
 

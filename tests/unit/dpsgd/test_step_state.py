@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from inid.dpsgd.step_state import PHASES
+from inid.dpsgd import PHASES
 from inid.errors import GuaranteeError
 from training import private, squares
 

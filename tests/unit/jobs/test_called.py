@@ -9,10 +9,8 @@ import pytest
 
 from command_line import QUESTION, folder, run, sqlite_charges
 from inid.errors import ArgumentError
-from inid.jobs import Job, plan_job, release_job
-from inid.jobs.called import labels_of
-from inid.studio.form import form_of, job_values
-from inid.studio.views import studio_page
+from inid.jobs import Job, display_names, plan_job, release_job
+from inid.studio import form_of, job_values, studio_page
 from inid.tables import verify_result
 
 __all__ = ["folder"]
@@ -140,9 +138,9 @@ def test_files_forms_and_the_page_hold_them(folder):
 
 
 def test_labels_are_those_that_python_takes():
-    assert labels_of({}) == {}
-    assert labels_of({"sex:1": "men"}) == {"sex": {"1": "men"}}
-    assert labels_of({"a:b": "x", "a:c:d": "y"}, ["a:b"]) == {"a:b": "x", "a": {"c:d": "y"}}
+    assert display_names({}) == {}
+    assert display_names({"sex:1": "men"}) == {"sex": {"1": "men"}}
+    assert display_names({"a:b": "x", "a:c:d": "y"}, ["a:b"]) == {"a:b": "x", "a": {"c:d": "y"}}
 
 
 def test_marks_of_noise_can_be_turned_off(folder):

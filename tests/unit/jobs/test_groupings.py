@@ -4,11 +4,9 @@ import tomllib
 
 import pytest
 
-from inid.cli.app import COMMANDS
-from inid.cli.options import job_from, read_values
+from inid.cli import COMMANDS, job_from, read_values
 from inid.errors import ArgumentError
-from inid.jobs import Job, plan_job
-from inid.jobs.combinations import read_combination
+from inid.jobs import Job, plan_job, read_combination
 
 VALUES = {
     "domains": {"sex": ["F", "M"], "region": ["N", "S"]},

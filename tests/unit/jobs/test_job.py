@@ -7,10 +7,9 @@ import pytest
 
 import inid
 from command_line import flags
-from inid.cli.options import job_from
+from inid.cli import job_from
 from inid.errors import ArgumentError
-from inid.jobs import Job, plan_job, read_budget, read_toml, release_job
-from inid.jobs.ledgers import preview
+from inid.jobs import Job, plan_job, preview, read_budget, read_toml, release_job
 
 TABLE = {
     "table": "people.csv",

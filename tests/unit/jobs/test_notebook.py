@@ -85,7 +85,7 @@ def test_it_holds_every_statement_of_the_script(name):
 def test_the_cells_are_named_and_say_where_it_is_paid():
     text = Job.from_dict({"table": "people.csv"} | JOBS["a part"]).to_notebook()
     words = "".join("".join(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "markdown")
-    for word in ("What is public", "The plan", "Every run of this cell is a release of its own", "The results"):
+    for word in ("Public facts", "The plan", "Every run of this cell is a new release", "The results"):
         assert word in words
     (paid,) = [cell for cell in cells(text) if "release(" in cell]
     assert "plan(" not in paid

@@ -10,11 +10,9 @@ import pytest
 import inid
 from command_line import HIDDEN, folder, run, script, sqlite_charges
 from inid.errors import ArgumentError, RecordError
-from inid.jobs import Job, plan_job, release_job
-from inid.jobs.stored_record import read_published
+from inid.jobs import Job, plan_job, read_published, release_job
 from inid.schema import key
-from inid.tables import PublicationPlan, verify_result
-from inid.tables.record import record_digest
+from inid.tables import PublicationPlan, record_digest, verify_result
 
 __all__ = ["folder"]
 
@@ -175,7 +173,10 @@ def test_what_it_costs_is_the_sum_of_what_its_questions_need(folder):
         ({"order": 1}, "order does not go with question"),
         ({"question": {"pay": {"mean": ["incom"], "table": "b.csv"}}}, "pay states 'table'"),
         ({"question": {"pay": {"mean": ["wage"]}}, "bounds": {}}, "pay: mean names the column 'wage'"),
-        ({"question": {"pay": {"mean": ["income"], "cdf": {"age": []}}}}, "pay: cdf is a release of its own"),
+        (
+            {"question": {"pay": {"mean": ["income"], "cdf": {"age": []}}}},
+            "pay: cdf cannot be combined",
+        ),
         ({"question": {"pay": {"count": True, "tidy": True}}}, "pay: tidy goes with"),
         ({"question": {"": {"count": True}}}, "name of a question"),
         ({"question": {"self": {"count": True}}}, "cannot be named 'self'"),

@@ -5,8 +5,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from inid.jobs import Job, job_keys
-from inid.jobs.streams import STREAM_KEYS
+from inid.jobs import STREAM_KEYS, Job, job_keys
 from inid.schema import keys
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -28,7 +27,7 @@ def test_every_key_is_explained(monkeypatch):
 
 def test_the_examples_are_jobs():
     examples = re.findall(r"^```toml\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
-    assert len(examples) == 3
+    assert len(examples) == 2
     for example in examples:
         job = Job.from_dict(tomllib.loads(example))
         assert Job.from_dict(tomllib.loads(job.to_toml())) == job

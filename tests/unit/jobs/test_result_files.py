@@ -8,18 +8,17 @@ import stat
 import pandas as pd
 import pytest
 
-from inid.cli.exit_codes import ExitCode, outcome
+from inid.cli import ExitCode, outcome
 from inid.errors import ArgumentError
-from inid.jobs.result_files import FOR_SPREADSHEETS, UnwritableError, as_csv, check_apart, check_writable, write_whole
+from inid.jobs import FOR_SPREADSHEETS, UnwritableError, as_csv, check_apart, check_writable, write_whole
 from inid.report import Estimate
 
 
 def test_the_csv_keeps_every_digit_and_quotes():
     keys = {"sex": "F", "cell": "[0, 20)"}
-    text = as_csv([Estimate("mean", 'a,"b"', "sex=F, age=[0, 20)", 0.1 + 0.2, -1.0, None, 3.0, keys, 1.5)])
+    text = as_csv([Estimate("mean", 'a,"b"', "sex=F, age=[0, 20)", 0.1 + 0.2, -1.0, None, 3.0, keys)])
     assert text == (
-        "statistic,column,sex,cell,estimate,lower,upper,std,scale\n"
-        'mean,"a,""b""",F,"[0, 20)",0.30000000000000004,-1.0,,3.0,1.5\n'
+        'statistic,column,sex,cell,estimate,lower,upper,std\nmean,"a,""b""",F,"[0, 20)",0.30000000000000004,-1.0,,3.0\n'
     )
 
 

@@ -5,8 +5,7 @@ import tomllib
 import pytest
 
 from inid.errors import ArgumentError
-from inid.jobs import Job, plan_job
-from inid.jobs.export import job_as_command, job_as_python, job_as_toml
+from inid.jobs import Job, job_as_command, job_as_python, job_as_toml, plan_job
 from inid.schema import key
 
 VALUES = {

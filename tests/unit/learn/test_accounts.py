@@ -13,11 +13,13 @@ from sklearn.preprocessing import FunctionTransformer
 
 import inid
 from inid import learn
-from inid.learn import compiled_gradients, coordinate_descent
-from inid.learn.base import RepeatedSpendingWarning
-from inid.learn.budget_parts import split_budget
-from inid.numbers.decimals import decimal_fraction
+from inid.learn import RepeatedSpendingWarning, split_budget
+from inid.numbers import decimal_fraction
 from inid.testing import unsafe_no_noise, unsafe_seed
+from internals import module_with
+
+compiled_gradients = module_with("inid.learn", "worth_compiling")
+coordinate_descent = module_with("inid.learn", "Descent")
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
 RNG = np.random.default_rng(0)
@@ -88,7 +90,7 @@ def test_the_plan_of_a_descent_covers_every_step_drawn():
 def test_a_refused_descent_draws_nothing_and_looks_at_nothing():
     ledger = inid.Ledger(total=inid.ApproxDP(0.1, 1e-6))
     model = learn.PrivateLogisticRegression(budget=BUDGET, bounds=(-1, 1), classes=(0, 1))
-    refuse = {name: Mock(side_effect=AssertionError) for name in ("PreparedNoise", "bounded_features")}
+    refuse = {name: Mock(side_effect=AssertionError) for name in ("PreparedNoise", "feature_grid")}
     with patch.multiple(coordinate_descent, **refuse), pytest.raises(inid.BudgetError):
         model.fit(X, Y > 0, ledger=ledger)
     assert not hasattr(model, "coef_")
@@ -102,7 +104,7 @@ def test_curvature_makes_the_optimal_split_of_a_descent_the_equal_one():
     np.testing.assert_allclose(optimal.scales, equal.scales, rtol=1e-6)
     printed = learn.PrivateLogisticRegression(weights=None, **common).fit(X, Y > 0).plan_
     # The paper's: variances in the parameters proportional to 1/sqrt(M_i), so M_i^(3/2) in the gradients.
-    np.testing.assert_allclose(printed.row_scales / printed.row_scales[0], np.array([1, 10, 100]) ** 1.5, rtol=1e-5)
+    np.testing.assert_allclose(printed.run_scales / printed.run_scales[0], np.array([1, 10, 100]) ** 1.5, rtol=1e-5)
 
 
 def test_replacement_doubles_the_thresholds_of_a_descent():
@@ -184,7 +186,7 @@ def test_relative_weights_make_the_planned_split_the_papers_equal_one():
             seen.append(plan.scales)
             return inid.release(values, plan, ledger, label=label)
 
-        with patch("inid.learn.smoothness.release", release):
+        with patch.object(module_with("inid.learn", "mean_squares"), "release", release):
             learn.estimate_smoothness(X, budget=inid.PureDP(0.1), bounds=(0, [1.0, 2.0, 10.0]), **more)
         return seen[0]
 
@@ -205,14 +207,16 @@ def test_what_test_sources_drew_says_so():
 def test_a_search_warns_of_what_it_spends_and_a_ledger_counts_it():
     grid = {"alpha": [0.1, 1.0]}
     model = learn.PrivateRidge(budget=BUDGET, bounds=(-1, 1), bounds_y=(-3, 3))
-    with pytest.warns(RepeatedSpendingWarning, match="spends its whole budget again") as said:
+    search = pytest.warns(learn.NotPrivateStepWarning, match="GridSearchCV")  # no promise covers its choice
+    with search, pytest.warns(RepeatedSpendingWarning, match="spends its whole budget again") as said:
         found = GridSearchCV(model, grid, cv=2).fit(X, Y)
     assert found.best_params_["alpha"] in (0.1, 1.0)
     told = [one for one in said if one.category is RepeatedSpendingWarning]  # fits may be noisy ones, too
     assert len(told) == 1
     assert len(str(told[0].message)) < 250
     ledger = inid.Ledger(total=inid.ApproxDP(20.0, 1e-4))
-    GridSearchCV(clone(model), grid, cv=2).fit(X, Y, ledger=ledger)
+    with pytest.warns(learn.NotPrivateStepWarning, match="GridSearchCV"):
+        GridSearchCV(clone(model), grid, cv=2).fit(X, Y, ledger=ledger)
     assert len(ledger.history()) == 2 * 2 + 1
 
 

@@ -7,7 +7,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 import inid
 from inid import learn
-from inid.learn.bounds import read_bounds
+from inid.learn import read_bounds
 
 BUDGET = inid.ApproxDP(epsilon=1.0, delta=1e-6)
 X = np.linspace(-1, 1, 60).reshape(20, 3)

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 
 import inid
 from inid import learn
-from inid.learn.encoded_bounds import codes, held_to_groups
+from inid.learn import codes, enforce_one_hot
 from inid.testing import unsafe_no_noise
 
 BUDGET = inid.ApproxDP(1.0, 1e-6)
@@ -120,8 +120,8 @@ def test_bounds_of_other_columns_are_refused():
 def test_rows_are_read_as_one_category_or_none_each_by_itself():
     rows = np.array([[0, 1, 0], [1, 1, 0], [0, 0, 0], [np.nan, 0, 1], [9, -9, 0.4], [np.inf, 0, 0]])
     assert codes(rows, (0, 3)).tolist() == [1, 3, 3, 2, 0, 0]
-    assert held_to_groups(rows, ((0, 3),)).sum(axis=1).tolist() == [1, 0, 0, 1, 1, 1]
-    assert held_to_groups(rows, ()) is rows
+    assert enforce_one_hot(rows, ((0, 3),)).sum(axis=1).tolist() == [1, 0, 0, 1, 1, 1]
+    assert enforce_one_hot(rows, ()) is rows
 
 
 def test_the_norm_of_encoded_rows_is_attained():

@@ -30,22 +30,11 @@ def told(call):
 
 
 @pytest.mark.parametrize("kind", WITH_BOUNDS, ids=lambda kind: kind.__name__)
-def test_the_old_name_of_bounds_is_taken_with_a_warning(kind):
-    with pytest.warns(DeprecationWarning, match="bounds_X is now bounds"):
-        model = kind(bounds_X=(0, 1))
-    assert model.bounds == (0, 1)
-    with pytest.warns(DeprecationWarning, match="bounds_X is now bounds"):
-        model.set_params(bounds_X=(0, 2))
-    assert model.get_params()["bounds"] == (0, 2)
-    assert "bounds_X" not in model.get_params()
+def test_diffprivlibs_name_of_bounds_is_refused_and_ours_survives_a_copy(kind):
+    for call in (lambda: kind(bounds_X=(0, 1)), lambda: kind().set_params(bounds_X=(0, 1))):
+        assert told(call) == f"{kind.__name__} has no parameter bounds_X: pass bounds=(lower, upper)."
+    model = kind(bounds=(0, 2))
     assert clone(model).bounds == pickle.loads(pickle.dumps(model)).bounds == (0, 2)  # noqa: S301 - our own bytes
-    assert "twice" in told(lambda: kind(bounds=(0, 1), bounds_X=(0, 1)))
-
-
-def test_the_old_name_of_the_bounds_found_warns_as_well():
-    model = learn.PrivateRidge(budget=BUDGET, bounds=(0, 1), bounds_y=(0, 3)).fit(X, Y)
-    with pytest.warns(DeprecationWarning, match="bounds_X_ is now bounds_"):
-        assert model.bounds_X_ is model.bounds_
 
 
 @pytest.mark.parametrize("kind", ESTIMATORS, ids=lambda kind: kind.__name__)

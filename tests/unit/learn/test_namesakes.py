@@ -7,8 +7,7 @@ from sklearn.naive_bayes import GaussianNB
 
 import inid
 from inid import learn
-from inid.learn.narrower_bounds import narrowed
-from inid.learn.public_units import Units
+from inid.learn import Units, narrowed
 from inid.testing import unsafe_no_noise
 
 ONE, HUGE = inid.ApproxDP(1.0, 1e-6), inid.ApproxDP(1e9, 1e-6)

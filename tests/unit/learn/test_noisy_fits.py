@@ -10,7 +10,7 @@ from sklearn import datasets
 
 import inid
 from inid import learn
-from inid.learn.lost_in_noise import believed_part, chance_of_classes, chance_of_coefficients, doubt_of, noise_of_steps
+from inid.learn import class_p_value, coefficient_p_value, noise_diagnosis, noise_of_steps, shrinkage_factor
 from inid.testing import unsafe_seed
 
 ONE = inid.ApproxDP(1.0, 1e-6)
@@ -74,16 +74,16 @@ def test_the_judgement_is_a_function_of_what_was_released():
         model.fit(*data)
     values, width = model.release_.values, data[0].shape[1]
     sums = values[2 : 2 + 2 * width].reshape(2, width)
-    assert model.noise_chance_ == chance_of_classes(sums, model.class_count_, model.plan_.scales[2])
-    assert doubt_of(copy(model)) == doubt_of(model)
+    assert model.noise_chance_ == class_p_value(sums, model.class_count_, model.plan_.scales[2])
+    assert noise_diagnosis(copy(model)) == noise_diagnosis(model)
 
 
 def test_noise_alone_between_classes_is_doubted_as_often_as_stated():
     rng, counts = np.random.default_rng(0), np.array([300.0, 100.0, 600.0])
     means = rng.normal(size=5)
-    found = [chance_of_classes(np.outer(counts, means) + 7 * rng.normal(size=(3, 5)), counts, 7.0) for _ in range(2000)]
+    found = [class_p_value(np.outer(counts, means) + 7 * rng.normal(size=(3, 5)), counts, 7.0) for _ in range(2000)]
     assert 0.07 < np.mean(np.array(found) < 0.1) < 0.13  # four standard deviations are 0.027
-    alone = [chance_of_classes(7 * rng.normal(size=(3, 5)), counts, 7.0) > 0.001 for _ in range(2000)]
+    alone = [class_p_value(7 * rng.normal(size=(3, 5)), counts, 7.0) > 0.001 for _ in range(2000)]
     assert np.mean(alone) > 0.99
 
 
@@ -98,20 +98,22 @@ def test_noise_alone_in_a_descent_is_doubted_as_often_as_stated(kept, averaged):
         total += w / averaged if step >= passes - averaged else 0.0
     size, c = np.full(4, 0.3), np.full(4, kept)
     noise = noise_of_steps(size, c, passes, averaged)
-    found = np.array([chance_of_coefficients(one[None], noise) for one in total])
+    found = np.array([coefficient_p_value(one[None], noise) for one in total])
     assert 0.075 < np.mean(found < 0.1) < 0.125
     if kept > 0 and not (kept == 0.5 and averaged == 6):  # there the two effects cancel, nearly
         noise = noise_of_steps(size, c * 0, passes, averaged)
-        twin = np.array([chance_of_coefficients(one[None], noise) for one in total])
+        twin = np.array([coefficient_p_value(one[None], noise) for one in total])
         assert abs(np.mean(twin < 0.1) - 0.1) > 0.05
 
 
 def test_coefficients_that_a_penalty_made_0_are_not_doubted():
     X = np.linspace(-1, 1, 4000).reshape(2000, 2)
-    assert doubt_of(learn.PrivateLasso(9.0, budget=ONE, bounds=(-1, 1), bounds_y=(-1, 1)).fit(X, X[:, 0])) is None
-    assert chance_of_coefficients(np.zeros((1, 3)), np.ones(3)) == 0.0
+    assert (
+        noise_diagnosis(learn.PrivateLasso(9.0, budget=ONE, bounds=(-1, 1), bounds_y=(-1, 1)).fit(X, X[:, 0])) is None
+    )
+    assert coefficient_p_value(np.zeros((1, 3)), np.ones(3)) == 0.0
     one, two = np.array([[2.0]]), np.array([[2.0, 0.0]])
-    assert math.isclose(chance_of_coefficients(two, np.ones(2)), chance_of_coefficients(one, np.ones(1)))
+    assert math.isclose(coefficient_p_value(two, np.ones(2)), coefficient_p_value(one, np.ones(1)))
 
 
 @pytest.mark.parametrize("size", [0.0, 0.1, 0.5, 3.0])
@@ -122,7 +124,7 @@ def test_believing_less_costs_little_and_saves_much(size):
     for spread in (0.01, 0.3, 3.0):
         noise = np.full(6, spread)
         found = come * truth + noise * rng.normal(size=(2000, 6))
-        parts = np.array([believed_part(one, noise, variances, come) for one in found])
+        parts = np.array([shrinkage_factor(one, noise, variances, come) for one in found])
         assert ((parts >= 0) & (parts <= 1)).all()
         error, whole = (
             float((((part * one - truth) ** 2) @ variances).mean())
@@ -136,5 +138,5 @@ def test_believing_less_costs_little_and_saves_much(size):
 
 def test_a_column_that_is_always_the_same_says_nothing_of_the_others():
     one = np.array([1.0, 0.4])
-    with_it = believed_part(one, np.full(2, 0.1), np.array([0.3, 0.0]), np.array([0.5, 0.0]))
-    assert with_it == believed_part(one[:1], np.full(1, 0.1), np.array([0.3]), np.array([0.5]))
+    with_it = shrinkage_factor(one, np.full(2, 0.1), np.array([0.3, 0.0]), np.array([0.5, 0.0]))
+    assert with_it == shrinkage_factor(one[:1], np.full(1, 0.1), np.array([0.3]), np.array([0.5]))

@@ -5,8 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from inid.learn.normal_equations import Equations, Normal, least_squares
-from inid.learn.second_moments import Moments
+from inid.learn import Equations, Moments, Normal, least_squares
 
 RNG = np.random.default_rng(0)
 

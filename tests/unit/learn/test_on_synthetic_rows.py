@@ -19,10 +19,12 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import inid
 from inid import learn, tables
-from inid.learn import on_synthetic_rows
-from inid.tables.questions.synthetic.coded import release_levels
+from inid.tables.questions.synthetic import release_levels
 from inid.testing import unsafe_no_noise, unsafe_seed
+from internals import module_with
 from rough_rows import rough_fit
+
+on_synthetic_rows = module_with("inid.learn", "OnSyntheticRows")
 
 PROMISE = inid.ApproxDP(3.0, 1e-6)
 CATEGORIES = {"city": ["Bern", "Chur", "Visp"]}
@@ -152,7 +154,7 @@ def test_exact_tables_are_those_of_the_rows_under_every_relation(neighbours):
     y[:10] = "nobody"  # counts nowhere
     with unsafe_no_noise():
         fitted = model(classes=("no", "yes"), neighbours=neighbours).fit(X, y)
-    counted = {row["keys"].get("city"): row["estimate"] for row in fitted.record_["rows"] if "city" in row["keys"]}
+    counted = {row["keys"].get("city"): row["estimate"] for row in fitted.record_["answers"] if "city" in row["keys"]}
     truth = X["city"][10:].fillna("other").value_counts()
     assert {key: round(value) for key, value in counted.items()} == truth.to_dict()
     assert fitted.record_["question"]["neighbours"] == neighbours
@@ -224,7 +226,7 @@ def test_what_cannot_be_told_from_noise_is_not_believed_by_a_regressor():
     for seed in range(4):
         with unsafe_seed(seed), pytest.warns(learn.NoisyFitWarning, match="nearly a constant"):
             fitted = model(DecisionTreeRegressor(), **facts).fit(X, y)
-        assert fitted.believed_ < 0.1
+        assert fitted.shrinkage_ < 0.1
         assert np.ptp(fitted.predict(X)) <= 0.1 * 100
         held.append(fitted.score(X, y))
         twin.append(r2_score(y, fitted.estimator_.predict(fitted._seen(X))))  # believes its rows
@@ -238,9 +240,9 @@ def test_a_classifier_predicts_the_released_shares_where_no_table_of_the_target_
     facts = {"budget": inid.ApproxDP(0.2, 1e-6), "target_weight": 1e-3, "bins": 2}
     with unsafe_seed(0), pytest.warns(learn.NoisyFitWarning, match="nearly a constant"):
         fitted = model(LogisticRegression(), classes=("yes", "no"), **facts).fit(X, y)
-    assert fitted.believed_ == 0
+    assert fitted.shrinkage_ == 0
     assert fitted.classes_.tolist() == ["no", "yes"]
-    rows = {row["keys"]["target"]: row["estimate"] for row in fitted.record_["rows"] if "target" in row["keys"]}
+    rows = {row["keys"]["target"]: row["estimate"] for row in fitted.record_["answers"] if "target" in row["keys"]}
     shares = np.array([rows["no"], rows["yes"]]) / sum(rows.values())
     assert fitted.predict_proba(X) == pytest.approx(np.tile(shares, (400, 1)))
     assert fitted.predict_proba(X) == pytest.approx(np.exp(fitted.predict_log_proba(X)))

@@ -6,7 +6,7 @@ from sklearn.preprocessing import PolynomialFeatures
 
 import inid
 from inid import learn
-from inid.numbers.decimals import decimal_fraction
+from inid.numbers import decimal_fraction
 from inid.testing import unsafe_seed
 
 RNG = np.random.default_rng(0)

@@ -6,8 +6,7 @@ import pytest
 import inid
 from inid import learn
 from inid.fixed_point import fixed_columns
-from inid.learn.public_units import Units
-from inid.learn.second_moments import Moments, moment_sets, nearest_psd, plan_moments
+from inid.learn import Moments, Units, moment_sets, nearest_psd, plan_moments
 from inid.testing import unsafe_seed
 
 ONE = inid.GaussianDP(mu=1.0)

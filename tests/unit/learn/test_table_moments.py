@@ -6,10 +6,7 @@ import pytest
 
 import inid
 from inid import learn
-from inid.learn.public_units import Units
-from inid.learn.second_moments import exact_moments
-from inid.learn.table_moments import table_moments
-from inid.learn.table_rows import TableRows
+from inid.learn import TableRows, Units, exact_moments, table_moments
 from inid.tables import Person, Table
 
 BOUNDS = {"a": (0.0, 10.0), "b": (-1.0, 1.0), "c": (5.0, 6.5)}

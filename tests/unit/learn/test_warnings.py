@@ -22,7 +22,7 @@ from sklearn.preprocessing import (
 
 import inid
 from inid import learn
-from inid.learn.lost_in_noise import NoisyFitWarning
+from inid.learn import NoisyFitWarning
 from inid.testing import unsafe_seed
 
 BUDGET = inid.ApproxDP(1.0, 1e-6)
@@ -162,7 +162,8 @@ def test_each_search_and_each_ensemble_warns_of_repeated_spending():
     # An ensemble draws rows several times and passes how often as their weights.
     weighted = ridge(max_weight=4)
     assert len(said_by(lambda: BaggingRegressor(weighted, 3).fit(X, Y), learn.RepeatedSpendingWarning)) == 1
-    with pytest.raises(inid.ArgumentError, match="max_weight="):
+    bagging = pytest.warns(learn.NotPrivateStepWarning, match="BaggingRegressor")
+    with bagging, pytest.raises(inid.ArgumentError, match="max_weight="):
         BaggingRegressor(model, 3).fit(X, Y)
     voters = VotingRegressor([("a", BaggingRegressor(weighted, 2)), ("b", BaggingRegressor(weighted, 2))])
     assert len(said_by(lambda: voters.fit(X, Y), learn.RepeatedSpendingWarning)) == 2

@@ -4,7 +4,7 @@ import mpmath
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inid.noise.density import decay, density
+from inid.noise import decay, density
 
 pairs = st.tuples(st.integers(0, 2**410), st.integers(0, 400))
 arguments = pairs.map(lambda pair: (pair[0] % (1 << pair[1] + 5), pair[1]))

@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inid.noise import RandomSource
-from inid.noise import exact_draws as exact
-from inid.noise.exact_draws import Draw, Uniform, below_rest, draw, draw_tail, round_sum
-from inid.noise.law_tables import Layout, law
-from inid.testing import chi_square, grid_pmf, interval_mass
-from inid.testing.sources import SeededSource
+from inid.noise import Draw, Layout, RandomSource, Uniform, below_rest, draw, draw_tail, law, round_sum
+from inid.testing import SeededSource, chi_square, grid_pmf, interval_mass
+from internals import module_with
+
+exact = module_with("inid.noise", "Bits")
 
 
 class _NeedBitsError(Exception):

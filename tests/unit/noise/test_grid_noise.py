@@ -11,14 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inid.errors import ArgumentError, MissingExtraError, RangeError
-from inid.noise import RandomSource, add_noise, effective_scales, grid, limits
-from inid.noise import compiled_draws as compiled_module
-from inid.noise import exact_draws as exact
-from inid.noise import vector_draws as vectors
-from inid.noise.grid_noise import LARGEST_SCALE, SMALLEST_SCALE, noisy
-from inid.noise.law_tables import law
-from inid.testing import unsafe_no_noise, unsafe_seed
-from inid.testing.sources import SeededSource
+from inid.noise import (
+    LARGEST_SCALE,
+    SMALLEST_SCALE,
+    RandomSource,
+    add_noise,
+    effective_scales,
+    grid,
+    law,
+    limits,
+    noisy,
+)
+from inid.testing import SeededSource, unsafe_no_noise, unsafe_seed
+from internals import module_with
+
+compiled_module = module_with("inid.noise", "available")
+exact = module_with("inid.noise", "Bits")
+vectors = module_with("inid.noise", "Scratch")
 
 both = pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 
@@ -277,7 +286,7 @@ def test_without_numba_the_default_works_and_the_compiled_path_says_what_is_miss
     compiled_module._kernel.cache_clear()
     assert not compiled_module.available()
     assert add_noise(np.zeros(70_000), np.ones(70_000), "laplace").size == 70_000
-    with pytest.raises(MissingExtraError, match=r"inid\[fast\]"):
+    with pytest.raises(MissingExtraError, match=r"\[fast\]"):
         add_noise([0.0], [1.0], "laplace", compiled=True)
 
 

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from inid.noise.law_tables import Law, Layout, law
+from inid.noise import Law, Layout, law
 
 LAYOUTS = [
     Layout(),

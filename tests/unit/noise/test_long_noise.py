@@ -6,11 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from inid.noise import grid
-from inid.noise.grid_noise import GRID_BITS
-from inid.noise.long_noise import noisy_steps
-from inid.testing import unsafe_no_noise
-from inid.testing.sources import SeededSource
+from inid.noise import GRID_BITS, grid, noisy_steps
+from inid.testing import SeededSource, unsafe_no_noise
 
 FAR = [Fraction(0), Fraction(2**90), -Fraction(2**70) + Fraction(3, 2**40), Fraction(1, 2**80)]
 

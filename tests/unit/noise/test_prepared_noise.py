@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from inid.errors import GuaranteeError
-from inid.noise import RandomSource, grid, limits
-from inid.noise import exact_draws as exact
-from inid.noise import prepared_noise as prepared
-from inid.noise.grid_noise import noisy
-from inid.noise.law_tables import Law, Layout, law
-from inid.noise.prepared_noise import PreparedNoise
-from inid.testing.sources import SeededSource
+from inid.noise import Law, Layout, PreparedNoise, RandomSource, grid, law, limits, noisy
+from inid.testing import SeededSource
+from internals import module_with
 from needs import needs
+
+exact = module_with("inid.noise", "Bits")
+prepared = module_with("inid.noise", "PreparedNoise")
 
 both = pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
 SHORT = Layout(index_bits=8, cell_bits=2, fraction_bits=8, uniform_bits=8, tail_bits=3, extra_bits=4, grid_bits=0)

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from inid.errors import GuaranteeError
-from inid.noise import RandomSource, add_noise, current_source
-from inid.noise import source as source_module
-from inid.noise.source import SharedSource, source_in_use
+from inid.noise import RandomSource, SharedSource, add_noise, current_source, source_in_use
 from inid.testing import unsafe_no_noise, unsafe_seed
+from internals import module_with
 from needs import needs
+
+source_module = module_with("inid.noise", "Single")
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 1000, 16384, 16385, 50_001])

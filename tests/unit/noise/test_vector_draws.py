@@ -7,10 +7,12 @@ import mpmath
 import numpy as np
 import pytest
 
-from inid.noise import compiled_draws as compiled_module
-from inid.noise import vector_draws as vectors
-from inid.noise.law_tables import Law, Layout, law
-from inid.testing.sources import SeededSource
+from inid.noise import Law, Layout, law
+from inid.testing import SeededSource
+from internals import module_with
+
+compiled_module = module_with("inid.noise", "available")
+vectors = module_with("inid.noise", "Scratch")
 
 SHORT = Layout(index_bits=8, cell_bits=2, fraction_bits=8, uniform_bits=8, tail_bits=3, extra_bits=5, grid_bits=0)
 layouts = pytest.mark.parametrize("layout", [Layout(), SHORT], ids=["default", "short"])

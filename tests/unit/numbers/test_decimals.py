@@ -7,7 +7,7 @@ import pytest
 
 from inid.accounting import JointCharge
 from inid.errors import ArgumentError, RecordError
-from inid.numbers.decimals import decimal_down, decimal_fraction, decimal_root_down
+from inid.numbers import decimal_down, decimal_fraction, decimal_root_down
 from inid.promises import PureDP
 
 VALUES = [Fraction(0), Fraction(1, 10), Fraction(1, 3), Fraction(7), Fraction(1, 10**300), Fraction(10**300, 7)]

@@ -7,10 +7,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from inid.mechanisms.gaussian import meets, profile, profile_bounds
-from inid.numbers import enclosures
-from inid.numbers.enclosures import tail_bounds
+from inid.mechanisms import meets, profile, profile_bounds
+from inid.numbers import tail_bounds
+from internals import module_with
 from referees import gaussian_profile, mpf, upper_tail
+
+enclosures = module_with("inid.numbers", "enclose")
 
 BITS = 300
 

@@ -3,7 +3,7 @@
 import mpmath
 import pytest
 
-from inid.numbers.pi import pi
+from inid.numbers import pi
 
 
 @pytest.mark.parametrize("bits", [0, 1, 8, 53, 64, 200, 1000, 20_000])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from inid.numbers.sums import RATIONAL_TERMS, arithmetic_used, quotient_sum, sqrt_up
+from inid.numbers import RATIONAL_TERMS, arithmetic_used, quotient_sum, sqrt_up
 
 ANY = st.floats(-300, 300).map(lambda x: 10.0**x)
 

@@ -30,7 +30,7 @@ CASES = [
 
 
 def with_scales(made, scales):
-    return dataclasses.replace(made, row_scales=np.asarray(scales))
+    return dataclasses.replace(made, run_scales=np.asarray(scales))
 
 
 @pytest.mark.parametrize(("name", "budget", "mechanism"), CASES, ids=lambda x: getattr(x, "kind", x))
@@ -41,7 +41,7 @@ def test_a_plan_passes_and_a_plan_with_a_little_less_noise_fails(name, budget, m
     curve = budget.kind in ("ApproxDP", "GaussianDP") and mechanism == "laplace"
     for factor in (0.95 if curve else 1 - 2.0**-38, 0.5):
         with pytest.raises(GuaranteeError, match="do not keep"):
-            with_scales(made, made.row_scales * factor).verify()
+            with_scales(made, made.run_scales * factor).verify()
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
@@ -54,7 +54,7 @@ def test_the_verdict_is_that_of_exact_arithmetic_ulp_by_ulp(name, mechanism):
     budget = inid.GaussianDP(0.3) if mechanism == "gaussian" else inid.PureDP(0.3)
     limit = Fraction(3, 10) ** (2 if mechanism == "gaussian" else 1)
     made = inid.plan(sensitivity, budget, mechanism=mechanism)
-    scales, verdicts = made.row_scales.copy(), []
+    scales, verdicts = made.run_scales.copy(), []
     for step in range(40):
         true = referees.supremum(sensitivity, mechanism, scales) <= referees.mpf(limit)
         try:
@@ -73,16 +73,16 @@ def test_the_verdict_is_that_of_exact_arithmetic_ulp_by_ulp(name, mechanism):
 def test_a_broken_promise_of_one_part_in_ten_to_the_hundred_fails():
     # 1/3 + 1/3 + 1/3 in rationals: scales 3 spend exactly 1, scales just below spend more.
     box = inid.Sensitivity.box([1.0, 1.0, 1.0])
-    exact = dataclasses.replace(inid.plan(box, inid.PureDP(1.0)), row_scales=np.array([3.0, 3.0, 3.0]))
+    exact = dataclasses.replace(inid.plan(box, inid.PureDP(1.0)), run_scales=np.array([3.0, 3.0, 3.0]))
     assert exact.verify().spent == 1.0
     with pytest.raises(GuaranteeError):
         with_scales(exact, [3.0, 3.0, math.nextafter(3.0, 0)]).verify()
     tiny = inid.Sensitivity.box([1.0, 1e-300])
-    over = dataclasses.replace(inid.plan(tiny, inid.PureDP(1.0)), row_scales=np.array([1.0, 1.0]))
+    over = dataclasses.replace(inid.plan(tiny, inid.PureDP(1.0)), run_scales=np.array([1.0, 1.0]))
     with pytest.raises(GuaranteeError):  # spends 1 + 1e-300
         over.verify()
     many = inid.Sensitivity.box(np.r_[np.full(1024, 2.0**-10), 1e-300])
-    over = dataclasses.replace(inid.plan(many, inid.PureDP(1.0)), row_scales=np.ones(1025))
+    over = dataclasses.replace(inid.plan(many, inid.PureDP(1.0)), run_scales=np.ones(1025))
     with pytest.raises(GuaranteeError):
         over.verify()
 
@@ -97,16 +97,16 @@ def test_many_rows_are_verified_too(mechanism, size):
         assert "rounded up" in made.verify().arithmetic
         for change in (np.full(size, 1 - 2.0**-40), np.where(np.arange(size) == int(np.argmin(made.scales)), 0.2, 1.0)):
             with pytest.raises(GuaranteeError):
-                with_scales(made, made.row_scales * change).verify()
+                with_scales(made, made.run_scales * change).verify()
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 def test_scales_that_are_no_noise_fail(bad):
     made = inid.plan(inid.Sensitivity.box([1.0, 2.0], labels=["age", "pay"]), inid.PureDP(1.0))
     with pytest.raises(GuaranteeError):
-        with_scales(made, [made.row_scales[0], bad]).verify()
+        with_scales(made, [made.run_scales[0], bad]).verify()
     with pytest.raises(GuaranteeError, match="pay"):
-        with_scales(made, [made.row_scales[0], 0.0]).verify()
+        with_scales(made, [made.run_scales[0], 0.0]).verify()
 
 
 @pytest.mark.parametrize(("name", "budget", "mechanism"), CASES, ids=lambda x: getattr(x, "kind", x))
@@ -116,7 +116,7 @@ def test_a_plan_survives_json_bit_for_bit(name, budget, mechanism):
     again = inid.NoisePlan.from_dict(json.loads(text))
     assert again == made
     assert hash(again) == hash(made)
-    assert again.row_scales.tobytes() == made.row_scales.tobytes()
+    assert again.run_scales.tobytes() == made.run_scales.tobytes()
     assert json.dumps(again.to_dict()) == text
     assert again.verify() == made.verify() == made.certificate
     assert again.error == made.error
@@ -226,7 +226,7 @@ def test_certificates_of_different_sets_differ():
 
 def test_what_a_plan_hands_out_cannot_change_it():
     made = inid.plan(SETS["box"], inid.PureDP(0.3), weights=[1.0, 2.0, 3.0])
-    for array in (made.scales, made.row_scales, made.weights, made.shares):
+    for array in (made.scales, made.run_scales, made.weights, made.shares):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1e-9
     with pytest.raises(AttributeError):

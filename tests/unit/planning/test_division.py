@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inid import ZCDP, ApproxDP, ArgumentError, BudgetError, GaussianDP, PureDP
-from inid.planning.division import Division, divide, whole_of
+from inid.planning import Division, divide, whole_of
 
 PROMISES = [ApproxDP(1.0, 1e-6), GaussianDP(0.3), ZCDP(0.1), ApproxDP(8.0, 1e-9)]
 FAMILIES = [(promise, "gaussian") for promise in PROMISES]

@@ -40,7 +40,7 @@ def test_a_query_that_depends_on_nobody_gets_no_noise(sensitivity, mechanism):
         made = inid.plan(sensitivity, APPROX, mechanism=mechanism, allocation=allocation)
         assert made.scales.tolist() == [0.0, 0.0]
         assert made.error == made.mse == 0
-        assert made.within == 1.0
+        assert made.suboptimality == 1.0
         made.verify()
         assert "inf" not in str(made)
         assert "nan" not in str(made)

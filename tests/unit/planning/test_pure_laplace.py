@@ -10,8 +10,8 @@ import pytest
 import inid
 from inid.accounting import Ledger
 from inid.mechanisms import LAPLACE
-from inid.numbers.decimals import decimal_fraction
-from inid.planning.calibration import calibrated
+from inid.numbers import decimal_fraction
+from inid.planning import calibrated
 
 BOX = inid.Sensitivity.box
 SETS = {
@@ -44,7 +44,7 @@ def test_a_delta_is_used_where_it_lowers_scales_by_a_hundredth_and_nowhere_else(
     assert made.stated == inid.ApproxDP(*promise)
     assert made.spent <= decimal_fraction(promise[0])
     with pytest.raises(inid.GuaranteeError):  # no scales of this shape that are lower by more than 1 % keep the promise
-        replace(made, budget=made.stated, row_scales=0.989 * made.row_scales).verify()
+        replace(made, budget=made.stated, run_scales=0.989 * made.run_scales).verify()
 
 
 def test_both_kinds_occur_among_these_cases():
@@ -89,7 +89,7 @@ def test_noise_that_is_calibrated_at_epsilon_but_proved_for_the_delta_does_not_f
         assert _fits_three_times(made)
         (shape,) = made.sensitivity.shapes(1, "optimal", 0.0, 2.0, made.cells)
         scales = calibrated(made.sensitivity, made.budget, LAPLACE, shape, made.cells)
-        twin = replace(made, budget=made.stated, row_scales=scales)
+        twin = replace(made, budget=made.stated, run_scales=scales)
         twin.verify()
         if twin.spent > 1:
             over += 1

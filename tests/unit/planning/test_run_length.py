@@ -17,7 +17,7 @@ def everything(sensitivity, mechanism):
     budget = inid.GaussianDP(1.0) if mechanism == "gaussian" else inid.PureDP(1.0)
     made = inid.plan(sensitivity, budget, mechanism=mechanism)
     made.verify()
-    _ = made.error, made.mse, made.within, made.runs, made.row_shares, str(made), made.compare()
+    _ = made.error, made.mse, made.suboptimality, made.runs, made.run_shares, str(made), made.compare()
     return inid.NoisePlan.from_dict(made.to_dict())
 
 
@@ -49,14 +49,14 @@ def test_a_billion_coordinates_fit_in_a_few_megabytes(sensitivity, mechanism):
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 30 * 2**20
-    assert made.row_scales.size == 1000
+    assert made.run_scales.size == 1000
     assert sum(count for _, count in made.runs) == 10**9
     assert made.dimension == 10**9
 
 
 def test_shares_of_all_copies_add_up_to_one():
     made = inid.plan(inid.Sensitivity.groups(SIZES, l2=BOUNDS), APPROX, mechanism="gaussian")
-    assert float(made.row_shares @ SIZES) == pytest.approx(1, rel=1e-9)
+    assert float(made.run_shares @ SIZES) == pytest.approx(1, rel=1e-9)
 
 
 def test_scales_expand_on_access():
@@ -74,4 +74,4 @@ def test_few_copies_under_an_l1_cap_are_planned_as_well_as_when_they_are_written
         for rows, times in ((np.arange(4), counts), (np.repeat(np.arange(4), counts), None))
     )
     assert short.error == pytest.approx(full.error, rel=1e-6)
-    assert short.within < 1 + 1e-6
+    assert short.suboptimality < 1 + 1e-6

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from html_outline import outline
-from inid.report.charts import Axis, axis_over, bar, bar_with_interval, dots, ticks, whisker
+from inid.report import Axis, axis_over, bar, bar_with_interval, dots, ticks, whisker
 
 
 @pytest.mark.parametrize("axis", [Axis(0.0, 10.0), Axis(1e-3, 1e3, log=True), Axis(5.0, 5.0)])

@@ -7,11 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from html_outline import outline
-from inid.report import Dimension, Estimate, EstimateBlock
-from inid.report.block_words import block_title, value_word
-from inid.report.estimate_notes import afterthoughts
-from inid.report.estimate_tables import estimate_tables, estimates_section, without_idle_others
-from inid.report.number_text import Digits, digits_for
+from inid.report import (
+    Digits,
+    Dimension,
+    Estimate,
+    EstimateBlock,
+    afterthoughts,
+    block_title,
+    digits_for,
+    estimate_tables,
+    estimates_section,
+    value_word,
+    without_idle_others,
+)
 
 SEX, JOB = Dimension("sex", ("F", "M")), Dimension("job", ("a", "b", "(other)"))
 
@@ -151,7 +159,7 @@ def test_a_total_that_is_not_the_sum_of_what_is_shown_is_explained():
         block = EstimateBlock("count", "", (listed,), (row(30.0), row(-2.0)), None, total)
         text = outline(estimates_section([block], 0.95, 0.5)).text
         assert "(other) stands for" in text
-        assert ("Totals and means of all include it, with its noise" in text) == bool(total)
+        assert ("Totals and overall means include it, with its noise" in text) == bool(total)
 
 
 def test_afterthoughts_come_from_published_numbers_alone():

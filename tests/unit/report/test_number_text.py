@@ -1,6 +1,6 @@
 """Numbers in print: as many digits as the noise leaves any meaning to."""
 
-from inid.report.number_text import rounded_interval
+from inid.report import rounded_interval
 
 
 def test_numbers_are_shown_to_the_digits_that_the_noise_leaves():

@@ -13,17 +13,17 @@ import inid
 from html_outline import outline
 from inid import tables
 from inid.report import (
+    Axis,
     ColumnFacts,
     Dimension,
     Estimate,
     EstimateBlock,
     LedgerState,
     ReportInputs,
+    belief_after,
     page,
     summarize_plan,
 )
-from inid.report.charts import Axis
-from inid.report.promise_text import belief_after
 
 
 def block(statistic="mean", name="age", *levels):
@@ -261,11 +261,11 @@ def written(query, budget, path):
 def test_the_page_names_the_rows_for_which_its_errors_are(tmp_path):
     """A hundred times as many rows as assumed: the range says so, and the plan's figure names its rows."""
     frame = pd.DataFrame({"age": [31.0, 44.0] * 50_000})
-    for rows, words in ((None, "1,000 rows in all, a nominal guess"), (90_000, "90,000 rows in all, the stated guess")):
+    for rows, words in ((None, "1,000 rows in total, a default"), (90_000, "90,000 rows in total, the stated guess")):
         query = tables.Table(frame, bounds={"age": (0, 100)}, rows=rows).query(count=True, mean=["age"])
         text = written(query, inid.PureDP(1.0), tmp_path / "report.html")
-        assert words in text[text.index("Std of the noise of each number") :]
-    assert "rows in all" not in page(inputs())
+        assert words in text[text.index("Standard deviation of the noise of each number") :]
+    assert "rows in total" not in page(inputs())
 
 
 def test_two_comparisons_on_one_page_do_not_read_as_one(tmp_path):

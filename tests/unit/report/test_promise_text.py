@@ -8,14 +8,8 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 import inid
-from inid.report.promise_text import (
-    belief_after,
-    detection_in_words,
-    detection_rate,
-    promise_in_words,
-    promise_symbols,
-)
-from inid.schema.key import key
+from inid.report import belief_after, detection_in_words, detection_rate, promise_in_words, promise_symbols
+from inid.schema import key
 
 
 def test_the_rate_of_detection_is_reached_by_the_best_test_against_laplace_noise():

@@ -11,8 +11,7 @@ import pytest
 from jinja2 import UndefinedError
 
 import inid
-from inid.report.drawing import element, picture
-from inid.report.rendering import environment, rendered
+from inid.report import element, environment, picture, rendered
 
 PACKAGE = Path(inid.__file__).parent
 TAG = re.compile(r"</?[a-z][a-z0-9]*[ >/]")
@@ -88,4 +87,4 @@ except inid.InidError as error:
     print(type(error).__name__, error)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "MissingExtraError reports need jinja2: run pip install 'inid[tables]'.\n"
+    assert done.stdout == "MissingExtraError reports need jinja2: run pip install '.[tables]' in inid's checkout.\n"

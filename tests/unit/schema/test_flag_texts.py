@@ -5,9 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inid.errors import ArgumentError
-from inid.schema.by_column import Cells, Fills, Intervals, Keys, NumbersByName
-from inid.schema.number_types import Numbers
-from inid.schema.values import Names
+from inid.schema import Cells, Fills, Intervals, Keys, Names, Numbers, NumbersByName
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,23 @@ from decimal import Decimal
 import pytest
 
 from inid.errors import ArgumentError
-from inid.schema import keys
-from inid.schema.by_column import Cells, Fills, Intervals, Keys, NumbersByName
-from inid.schema.number_types import Number, Numbers, positive, probability, whole
-from inid.schema.values import File, Names, Switch, Word
+from inid.schema import (
+    Cells,
+    File,
+    Fills,
+    Intervals,
+    Keys,
+    Names,
+    Number,
+    Numbers,
+    NumbersByName,
+    Switch,
+    Word,
+    keys,
+    positive,
+    probability,
+    whole,
+)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,8 @@ import pytest
 
 import inid
 from inid.errors import Argument, Column, Fact, Words
-from inid.jobs.charging import UnansweredError
-from inid.jobs.failures import sentence_of
-from inid.schema.wording import WORDING, said
+from inid.jobs import UnansweredError, sentence_of
+from inid.schema import MESSAGES, error_message
 from refusals import PROVOKED, provoked, write_people
 
 SOURCES = sorted(Path(inid.__file__).parent.rglob("*.py"))
@@ -31,7 +30,7 @@ def codes_in_the_source():
 
 
 def test_every_code_is_worded_and_provoked():
-    assert codes_in_the_source() == WORDING.keys() == PROVOKED.keys()
+    assert codes_in_the_source() == MESSAGES.keys() == PROVOKED.keys()
 
 
 @pytest.fixture
@@ -42,11 +41,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize("code", WORDING)
+@pytest.mark.parametrize("code", MESSAGES)
 def test_each_surface_says_the_cure_in_its_own_terms(folder, code):
     error = provoked(code)
     assert error.code == code
-    command, page = said(error, "command"), said(error, "page")
+    command, page = error_message(error, "command"), error_message(error, "page")
     assert not [word for word in ("Table(", "tables.", "--", "inid.") if word in page], page
     assert not [word for word in PYTHON if word in command], command
     assert not re.search(r"\binid [a-z]", page), page  # a page names no command
@@ -56,12 +55,12 @@ def test_each_surface_says_the_cure_in_its_own_terms(folder, code):
         assert not re.search(r"[{}]", text.replace(repr(error.facts), "")) or text == str(error), text
 
 
-@pytest.mark.parametrize("code", WORDING)
+@pytest.mark.parametrize("code", MESSAGES)
 def test_an_error_survives_pickling_with_its_code_and_facts(folder, code):
     error = provoked(code)
     again = pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
     assert (type(again), str(again), again.code, again.facts) == (type(error), str(error), error.code, error.facts)
-    assert said(again, "page") == said(error, "page")
+    assert error_message(again, "page") == error_message(error, "page")
     assert all(isinstance(fact, Fact) for fact in again.facts.values())
 
 
@@ -77,8 +76,8 @@ def test_a_question_among_several_is_named_once_on_every_surface():
     error = inid.ArgumentError("x", code="bounds_missing", statistic=Argument("mean"), column=Column("age"))
     moved = error.within("pay")
     assert str(moved) == "pay: x"
-    assert said(moved, "command").startswith("pay: --mean needs")
-    assert said(moved, "page").startswith("pay: mean needs")
+    assert error_message(moved, "command").startswith("pay: --mean needs")
+    assert error_message(moved, "page").startswith("pay: mean needs")
 
 
 def test_a_release_that_failed_after_its_charge_is_said_in_the_terms_of_the_surface():
@@ -90,4 +89,4 @@ def test_a_release_that_failed_after_its_charge_is_said_in_the_terms_of_the_surf
 
 def test_a_fact_in_a_text_is_not_read_as_a_template():
     error = inid.BudgetError("x", code="stream_absent", file=Words("{the[bounds]}"))
-    assert said(error, "page") == "there is no stream in {the[bounds]}: open it first."
+    assert error_message(error, "page") == "there is no stream in {the[bounds]}: open it first."

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inid.errors import GuaranteeError
-from inid.sets.moments import replaced_products
+from inid.sets import replaced_products
 
 columns = st.integers(1, 5).flatmap(
     lambda n: st.tuples(

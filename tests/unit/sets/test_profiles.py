@@ -116,5 +116,5 @@ def test_a_coordinate_that_a_search_gave_up_does_not_make_a_bound_that_is_too_hi
     best, other = (inid.plan(capped, inid.GaussianDP(1.0), allocation=each, **call) for each in ("optimal", "iid"))
     first, second = np.exp2(2 * capped.log_profile(2, np.array([-1.0, 0.0]) / math.log(2), 4, best.cells))
     assert second <= (cap**2 + first / small**2 * ((cap - small) ** 2 - cap**2)) * (1 + 1e-12)
-    assert other.within * best.within >= other.error / best.error
-    assert best.within < 1.00001
+    assert other.suboptimality * best.suboptimality >= other.error / best.error
+    assert best.suboptimality < 1.00001

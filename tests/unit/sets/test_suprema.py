@@ -13,7 +13,9 @@ import referees
 from drawing import MECHANISMS, boxes, numbers, sets
 from inid.errors import GuaranteeError
 from inid.mechanisms import Mechanism
-from inid.sets.caps import suprema
+from internals import module_with
+
+suprema = module_with("inid.sets", "supremum")
 
 
 def found(sensitivity, mechanism, scales):

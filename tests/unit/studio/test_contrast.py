@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from inid.report.rendering import rendered
+from inid.report import rendered
 
 SHEET = rendered("style.css") + (files("inid.studio") / "static" / "studio.css").read_text(encoding="utf-8")
 PAIRS = [("ink", "paper"), ("ink", "panel"), ("ink", "field"), ("soft", "paper"), ("soft", "panel"), ("plan", "paper")]

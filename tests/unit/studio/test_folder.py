@@ -5,7 +5,8 @@ import os
 import pytest
 
 from inid.errors import ArgumentError
-from inid.studio.folder import Folder
+from inid.studio import Folder
+from internals import module_with
 from studio_client import FORM, open_page, write_people
 
 
@@ -99,7 +100,7 @@ def test_a_name_that_is_not_text_is_passed_over_and_the_page_still_begins(home):
 
 
 def test_a_whole_home_is_not_searched_to_its_end(home, monkeypatch):
-    monkeypatch.setattr("inid.studio.folder._MOST_SEEN", 3)
+    monkeypatch.setattr(module_with("inid.studio", "Folder"), "_MOST_SEEN", 3)
     for at in range(9):
         (home / f"a{at}.csv").touch()
     assert Folder(home).tables() == ["a0.csv", "a1.csv", "a2.csv"]

@@ -7,7 +7,7 @@ import pytest
 from command_line import run
 from inid.errors import ArgumentError
 from inid.jobs import Job, read_toml
-from inid.studio.form import form_of, job_values
+from inid.studio import form_of, job_values
 from studio_client import FORM, open_page, write_people
 
 JOBS = [

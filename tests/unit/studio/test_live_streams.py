@@ -10,8 +10,11 @@ import inid
 from command_line import run, sqlite_charges
 from inid import tables
 from inid.errors import BudgetError
-from inid.tables.streams import stream, stream_file
+from internals import module_with
 from studio_client import HIDDEN, open_page, write_people
+
+stream = module_with("inid.tables.streams", "Stream")
+stream_file = module_with("inid.tables.streams", "is_stream")
 
 FORM = {
     "stream": "visits",
@@ -99,7 +102,7 @@ def test_periods_are_released_in_order_once_and_shown(there):
     assert 'class="alone"' in html
     made = tables.Stream.open("visits.db")
     for result in made.results:
-        for row in result.rows:
+        for row in result.answers:
             assert f"{row.statistic}" in html
     window = there.ask("stream-show", **THERE, first="2027-01", last="2027-02")["html"]["numbers"]
     assert "2027-01 to 2027-02" in window
@@ -121,7 +124,7 @@ def test_periods_are_released_in_order_once_and_shown(there):
 def test_the_page_shows_released_numbers_and_nothing_else_of_the_file(there):
     (there.studio.folder.root / "odd.csv").write_text("age,sex\n73.8125,F\n", encoding="utf-8")
     month(there, "2027-01", rows="odd.csv")
-    row = tables.Stream.open("visits.db")._file.rows()[0]
+    row = tables.Stream.open("visits.db")._file.releases()[0]
     assert 23.8125 in row.exact  # centred
     texts = [there.ask("stream-show", **THERE)["html"][part] for part in ("stream", "numbers")]
     texts += [there.client.get(f"/stream-file/{name}", params=THERE).text for name in ("result.csv", "report.html")]
@@ -135,7 +138,7 @@ def test_a_lost_row_is_said_and_the_next_period_goes_on(there, tmp_path):
     shutil.copy2("visits.db", "old.bak")
     month(there, "2027-02")
     shutil.copy2("old.bak", "visits.db")
-    assert "The row is spent" in month(there, "2027-02", 422)["error"]
+    assert "The release is spent" in month(there, "2027-02", 422)["error"]
     shown = month(there, "2027-03")
     assert "Lost: 2027-02." in shown["html"]["stream"]
     assert shown["next"] == "2027-04"
@@ -143,7 +146,7 @@ def test_a_lost_row_is_said_and_the_next_period_goes_on(there, tmp_path):
 
 def test_a_stream_without_a_ledger_warns_and_needs_none(page):
     form = {key: value for key, value in FORM.items() if key != "ledger"}
-    assert "cannot be noticed" in page.ask("stream-prepare", form=form)["html"]
+    assert "nobody notices" in page.ask("stream-prepare", form=form)["html"]
     page.ask("stream-release", form=form)
     assert month(page, "2027-01", ledger="")["released"] == ["2027-01"]
 

@@ -10,8 +10,7 @@ import pytest
 import inid
 from inid.errors import ArgumentError
 from inid.jobs import Job, plan_job, release_job
-from inid.studio.bands import make_bands
-from inid.studio.code_lists import compare_lists, read_code_list
+from inid.studio import compare_lists, make_bands, read_code_list
 from studio_client import FORM, open_page, write_people
 
 LEVELS = ["Preschool", "1st-4th", "5th-6th", "7th-8th", "9th", "10th", "11th", "12th", "HS-grad", "Some-college",

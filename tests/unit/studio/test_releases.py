@@ -10,13 +10,15 @@ import pytest
 
 import inid
 from command_line import run, sqlite_charges
-from inid.jobs import released_job
-from inid.jobs.ledgers import stored_settings
-from inid.studio import releases
-from inid.studio.releases import FILES
+from inid.jobs import stored_settings
+from inid.studio import FILES
 from inid.tables import EngineError
-from inid.tables.engines.duckdb import DuckDB
+from inid.tables.engines import DuckDB
+from internals import module_with
 from studio_client import FORM, HIDDEN, open_page, write_people
+
+released_job = module_with("inid.jobs", "ReleasedJob")
+releases = module_with("inid.studio", "Outcome")
 
 PAID = FORM | {"ledger": "budget.db"}
 
@@ -219,7 +221,7 @@ def test_a_ledger_is_made_once(home):
     )
     page.ask("ledger", status=422, ledger="../new.db", epsilon="1", delta="", unit="")
     answer = page.ask("ledger", status=422, ledger="new.db", epsilon="1", delta="1e-6", unit="", reserve="some")
-    assert "kept for finding keys does not fit, got 'some'" in answer["error"]
+    assert "reserved for finding keys does not fit, got 'some'" in answer["error"]
     page.ask("ledger", ledger="found.db", epsilon="1", delta="1e-6", unit="", reserve="1e-7")
     assert float(stored_settings("found.db", "default").terms.reserve) == 1e-7
     with inid.Ledger.open("budget.db") as ledger:
@@ -228,9 +230,9 @@ def test_a_ledger_is_made_once(home):
 
 def test_without_a_ledger_it_warns_and_sensitivities_alone_are_not_released(home):
     page = open_page(home)
-    assert "nobody keeps count" in page.ask("prepare", form=FORM)["html"]
+    assert "keep count of this release yourself" in page.ask("prepare", form=FORM)["html"]
     stated = {"sensitivity": ["1", "2"], "epsilon": "1"}
-    assert "planned, not released" in page.ask("prepare", status=422, form=stated)["error"]
+    assert "planned but not released" in page.ask("prepare", status=422, form=stated)["error"]
 
 
 ORDER = {"table": "people.csv", "bounds": {"age": ["0", "100"]}, "quantile": {"age": "0.25, 0.5"}, "cdf": {"age": []}}

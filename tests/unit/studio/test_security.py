@@ -3,7 +3,7 @@
 import pytest
 from starlette.testclient import TestClient
 
-from inid.studio.security import HEADERS
+from inid.studio import HEADERS
 from studio_client import FORM, OWN, PORT, open_page, write_people
 
 
@@ -35,13 +35,9 @@ def test_the_pages_own_request_is_answered(page):
         {"sec-fetch-site": "same-site"},
         {"x-inid-key": "wrong"},
         {"x-inid-key": None},
-        {"cookie": f"inid-studio-{PORT}=wrong"},
-        {"cookie": f"inid-studio-{PORT + 1}=x"},
     ],
 )
 def test_other_sites_ports_and_programs_are_refused(page, headers):
-    if "cookie" in headers:
-        page.client.cookies.clear()
     answer = post(page, **headers)
     assert answer.status_code == 403
     assert "income" not in answer.text
@@ -66,7 +62,7 @@ def test_of_two_headers_of_a_name_neither_is_passed_over(page, name, own, other,
 @pytest.mark.parametrize(
     "host", ["evil.example", f"evil.example:{PORT}", "127.0.0.1", f"127.0.0.1:{PORT + 1}", "", "[::1]"]
 )
-@pytest.mark.parametrize("path", ["/", "/open", "/static/studio.js", "/api/plan"])
+@pytest.mark.parametrize("path", ["/", f"{OWN}/open", f"{OWN}/static/studio.js", "/api/plan"])
 def test_a_foreign_host_is_refused_everywhere(page, host, path):
     for answer in (page.client.get(path, headers={"host": host}), post(page, path, host=host, origin=f"http://{host}")):
         assert answer.status_code == 421
@@ -75,23 +71,40 @@ def test_a_foreign_host_is_refused_everywhere(page, host, path):
 def test_without_the_link_there_is_no_page(page):
     stranger = TestClient(page.client.app, base_url=OWN)
     for path in ("/", "/explore", "/stream", "/stream-file/result.csv?stream=a.db", "/download/x/result.csv"):
-        assert stranger.get(path).status_code == 403
+        for head in (
+            "",
+            "/wrong",
+            f"/{page.studio.own.path[:-1]}",
+            f"/{page.studio.own.path}x",
+            f"/{page.studio.own.key}",
+        ):
+            assert stranger.get(head + path, headers=page.headers).status_code == 403
     assert stranger.get("/open").status_code == 403
     assert stranger.get("/open", params={"token": "guess"}).status_code == 403
     assert stranger.get("/open", params={"token": "é"}).status_code == 403
     assert not stranger.cookies
 
 
-def test_the_cookie_is_strict_and_out_of_reach_of_scripts(page):
-    answer = page.client.get("/open", params={"token": page.studio.own.link})
-    cookie = answer.headers["set-cookie"].lower()
-    assert "httponly" in cookie
-    assert "samesite=strict" in cookie
-    assert page.studio.own.link not in cookie
+def test_no_answer_sets_a_cookie_which_every_port_of_the_address_would_be_sent(page):
+    answers = [page.client.get(f"{OWN}/open", params={"token": page.studio.own.link}), page.client.get("/"), post(page)]
+    assert [answer.status_code for answer in answers] == [200] * 3
+    assert not any("set-cookie" in answer.headers for answer in answers)
+    assert not page.client.cookies
+
+
+def test_every_route_but_the_link_and_public_files_asks_for_the_secret_path(page):
+    """The routes are read from the application, so that a new one is asked too."""
+    stranger = TestClient(page.client.app, base_url=OWN)
+    paths = [route.path.format_map({"token": "x", "name": "result.csv"}) for route in page.client.app._app.routes]
+    assert len(paths) > 20
+    for path in paths:
+        for answer in (stranger.get(path, headers=page.headers), stranger.post(path, headers=page.headers, json={})):
+            assert answer.status_code in ((403, 405) if path == "/open" else (404, 405) if "static" in path else (403,))
 
 
 def test_every_answer_forbids_inline_scripts_frames_and_keeping(page):
-    for path in ("/", "/explore", "/stream", "/static/studio.js", "/static/report.css", "/static/nothing", "/nowhere"):
+    public = [f"{OWN}/static/{name}" for name in ("studio.js", "report.css", "nothing")]
+    for path in ("/", "/explore", "/stream", *public, "/nowhere", f"{OWN}/nowhere"):
         answer = page.client.get(path)
         for name, value in HEADERS.items():
             assert answer.headers[name] == value
@@ -107,7 +120,7 @@ def test_the_page_holds_no_inline_script_or_style_and_nothing_from_elsewhere(pag
         "/",
         "/explore",
         "/stream",
-        *(f"/static/{name}" for name in ("studio.js", "stream.js", "studio.css", "open.js")),
+        *(f"{OWN}/static/{name}" for name in ("studio.js", "stream.js", "studio.css", "open.js")),
     ):
         text = page.client.get(path).text
         assert "://" not in text
@@ -117,7 +130,7 @@ def test_the_page_holds_no_inline_script_or_style_and_nothing_from_elsewhere(pag
 
 
 def test_the_page_itself_names_no_file(page):
-    # A cookie alone, which pages on other ports may be sent, opens only this.
+    # An address of the page, seen on a shared screen, opens only this.
     assert "people.csv" not in page.client.get("/").text
 
 

@@ -6,11 +6,9 @@ import pytest
 from pyarrow import parquet
 
 from html_outline import outline
-from inid.jobs.advice import advice
-from inid.jobs.demonstration import COLUMNS, demonstration_csv
-from inid.report.charts import budget_bar
-from inid.report.number_text import plain_number
-from inid.studio.charts import error_curve
+from inid.jobs import COLUMNS, advice, demonstration_csv
+from inid.report import budget_bar, plain_number
+from inid.studio import error_curve
 from studio_client import FORM, open_page, write_people
 
 EVIL = "<script>alert(1)</script>"
@@ -112,9 +110,9 @@ def test_a_tolerance_that_nobody_stated_is_not_counted(tmp_path):
     silent = {key: value for key, value in FORM.items() if key != "tolerance"}
     shown = page.ask("plan", form=silent)["html"]
     assert "within their tolerance" not in shown["facts"]
-    assert "relative to the usual tolerance, as none is stated" in shown["chart"]
+    assert "relative to a default tolerance, as none is stated" in shown["chart"]
     live = page.studio.planner.plan(silent | {"epsilon": "0.01"})
-    assert any("the usual tolerance (none is stated)" in line for line in advice(live.planned, live.ledger))
+    assert any("the default tolerance (none is stated)" in line for line in advice(live.planned, live.ledger))
 
 
 def test_figures_that_count_different_things_say_so(tmp_path):
@@ -129,7 +127,7 @@ def test_figures_that_count_different_things_say_so(tmp_path):
         assert f"as much squared error with {opponent}" in shown["facts"]
         assert opponent.removeprefix("an ") in outline(shown["chart"]).text
         assert opponent.removeprefix("an ") in outline(later["curve"]).text
-        assert ("of which the answers are made" in later["ways"]) == differs
+        assert ("Here only the noise differs" in later["ways"]) == differs
 
 
 def test_what_the_command_line_states_fills_the_form(tmp_path, monkeypatch):

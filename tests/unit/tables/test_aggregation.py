@@ -10,22 +10,25 @@ import pyarrow as pa
 import pytest
 
 from inid.fixed_point import Grid
-from inid.tables import EngineError, Person
-from inid.tables.aggregation import (
+from inid.tables import (
     Aggregation,
+    Bins,
+    Categories,
+    EngineError,
     FoundKeys,
     GridKeys,
     Grouping,
     Inside,
     Pair,
     People,
+    Person,
     PublicKeys,
     Rows,
     Value,
+    View,
+    read_condition,
 )
 from inid.tables.engines import open_table
-from inid.tables.facts import Bins, Categories
-from inid.tables.view import View, read_condition
 
 RNG = np.random.default_rng(11)
 ROWS = 300

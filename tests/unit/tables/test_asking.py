@@ -8,8 +8,10 @@ import pytest
 
 import inid
 from inid import tables
-from inid.tables import asking
-from inid.tables.asking import Asking
+from inid.tables import Asking
+from internals import module_with
+
+asking = module_with("inid.tables", "Asking")
 
 FRAME = pd.DataFrame({"age": [31.0, 44.0, 58.0] * 40, "sex": ["F", "M", "F"] * 40, "zip": ["a", "b", "a"] * 40})
 TABLE = tables.Table(FRAME, bounds={"age": (0, 100)}, domains={"sex": ["F", "M"], "zip": ["a", "b"]})
@@ -29,12 +31,12 @@ ASKED = {
 
 def stated(asked):
     """What the first overload that fits returns, by the names of its arguments and whether keys are to be found."""
-    finds = any(type(keys).__name__ == "Discovered" for keys in asked.get("by", {}).values())
+    finds = any(type(keys).__name__ == "KeySelection" for keys in asked.get("by", {}).values())
     for one in typing.get_overloads(Asking.query):
         own = {name: p for name, p in inspect.signature(one).parameters.items() if name != "self"}
         needed = {name for name, p in own.items() if p.default is p.empty and p.kind is p.KEYWORD_ONLY}
         kind = str(own["count"].annotation) if "count" in own else ""
-        fits = needed <= asked.keys() <= own.keys() and ("Discovered" in str(own.get("by"))) == finds
+        fits = needed <= asked.keys() <= own.keys() and ("KeySelection" in str(own.get("by"))) == finds
         if fits and not ("count" in asked and isinstance(asked["count"], list) and "Sequence" not in kind):
             return inspect.signature(one).return_annotation
     raise AssertionError("no overload fits")

@@ -6,7 +6,7 @@ import pytest
 
 import inid
 from inid import tables
-from inid.tables.bounds_estimation import log_edges
+from inid.tables import log_edges
 from inid.testing import unsafe_seed
 
 RNG = np.random.default_rng(1)
@@ -22,7 +22,7 @@ def root_mean_square(make, exact, runs=20):
 
 def mean_of(table, mu):
     query = table.query(mean=["income"])
-    return query.release(query.plan(inid.GaussianDP(mu))).rows[0].estimate
+    return query.release(query.plan(inid.GaussianDP(mu))).answers[0].estimate
 
 
 def two_steps(table, mu):

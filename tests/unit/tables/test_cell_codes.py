@@ -2,7 +2,6 @@
 
 from itertools import combinations
 
-import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -11,10 +10,9 @@ import pytest
 
 import inid
 from inid.tables import Table
-from inid.tables.engines import EngineError
-from inid.tables.engines.cell_codes import CellTable, blocks_of, coded
-from inid.tables.engines.duckdb_sums import run_cell_sums
-from inid.tables.engines.packed_keys import packing_of
+from inid.tables.engines import CellTable, EngineError, blocks_of, coded, packing_of, run_cell_sums
+from internals import module_with
+from table_sums import relation_of
 
 
 def test_blocks_hold_every_table_once():
@@ -50,7 +48,7 @@ def test_many_tables_of_counts_and_sums_are_the_same_on_every_engine(other):
     domains = {f"c{at}": range(3 + at) for at in range(6)} | {"word": ["u", "v"], "flag": [True, False]}
     asked = {"marginals": 2, "mean": {"v": [("c0",), ("c1", "word"), ()]}, "sum": {"v": [("flag", "c2")]}}
     answers = []
-    for data in (frame, pl.from_pandas(frame), duckdb.from_df(frame), pa.Table.from_pandas(frame)):
+    for data in (frame, pl.from_pandas(frame), relation_of(frame), pa.Table.from_pandas(frame)):
         query = Table(data, domains=domains, other=other, bounds={"v": (-10.0, 20.0)}).query(**asked)
         answers.append(query.exact(query.plan(inid.GaussianDP(1.0), mechanism="gaussian")))
     for found in answers[1:]:
@@ -103,7 +101,7 @@ def test_many_group_bys_of_duckdb_are_those_of_numpy(seed):
         if rng.random() < 0.7
     ]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("inid.tables.engines.duckdb_sums._HELD", 5)
+        patched.setattr(module_with("inid.tables.engines", "DuckDBSums"), "_HELD", 5)
         found = run_cell_sums(pa.table(data), sizes, tables)
     for table, array in zip(tables, found, strict=True):
         for name, part in zip(table.sums, array, strict=True):

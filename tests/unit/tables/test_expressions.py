@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 import inid
 from inid import tables
 from inid.errors import ArgumentError, RecordError
-from inid.tables import col, expression, maximum, minimum, when
-from inid.tables.questions.statistics.kind import Statistics
-from inid.tables.view import View
+from inid.tables import View, col, expression, maximum, minimum, when
+from inid.tables.questions.statistics import Statistics
 
 FRAME = pd.DataFrame(
     {"age": [31.0, 17.0], "sex": ["F", "M"], "body mass": [70.0, 60.0], "born": pd.to_datetime(["2001-02-03", None])}
@@ -97,7 +96,7 @@ def test_the_text_of_an_expression_is_read_as_the_same_expression(made):
     ],
 )
 def test_conditions_that_do_not_fit_are_refused(text, words):
-    frame = FRAME.astype({"sex": "string"})
+    frame = FRAME.astype({"sex": "string", "age": "Float64"})
     with pytest.raises(ArgumentError, match=words):
         tables.Table(frame).where(text)
 

@@ -8,7 +8,7 @@ import pytest
 import inid
 from inid import tables
 from inid.errors import ArgumentError
-from inid.tables.facts import read_bounds
+from inid.tables import read_bounds
 
 FRAME = pd.DataFrame({"age": [1.0], "sex": pd.Series(["F"], dtype="string"), "user": [1], "odd": [[1]]})
 NAN, INF = float("nan"), float("inf")

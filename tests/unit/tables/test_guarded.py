@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from inid.tables.engines.guarded import EngineError, guarded
+from inid.tables.engines import EngineError, guarded
 
 
 def _swallowing():

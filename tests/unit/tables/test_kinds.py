@@ -15,10 +15,11 @@ import pytest
 
 import inid
 from inid import tables
-from inid.jobs.result_files import as_csv
-from inid.tables import question, questions
-from inid.tables.record import record_digest
-from inid.tables.report_inputs import as_estimates
+from inid.jobs import as_csv
+from inid.tables import as_estimates, questions, record_digest
+from internals import module_with
+
+question = module_with("inid.tables", "Question")
 
 SOURCES = Path(inid.__file__).parent
 KINDS = Path(questions.__file__).parent
@@ -26,9 +27,9 @@ FRAME = pd.DataFrame({"age": [31.0, 44.0, 58.0] * 40, "sex": ["F", "M", "F"] * 4
 ASKED = {
     "statistics": {"count": True, "mean": ["age"], "by": {"sex": ["F", "M"]}},
     "marginals": {"marginals": 1},
-    "ordered": {"quantile": {"age": [0.5]}},
-    "discovery": {"count": True, "by": {"sex": tables.discover(delta=1e-6)}},
-    "choice": {"choose": {"sex": ["F", "M"]}},
+    "prefix_sums": {"quantile": {"age": [0.5]}},
+    "partition_selection": {"count": True, "by": {"sex": tables.discover(delta=1e-6)}},
+    "largest_group": {"choose": {"sex": ["F", "M"]}},
 }
 
 
@@ -36,9 +37,14 @@ def query(kind):
     return tables.Table(FRAME, bounds={"age": (0, 100)}, domains={"sex": ["F", "M"]}).query(**ASKED[kind])
 
 
-LAYOUT = ["estimate", "lower", "upper", "std", "scale"]
-OWN = {"statistics": ["sex"], "marginals": ["sex"], "ordered": ["p"], "discovery": ["sex", "near_threshold"]}
-OWN |= {"choice": ["sex", "short_by_at_most"]}
+LAYOUT = ["estimate", "lower", "upper", "std"]
+OWN = {
+    "statistics": ["sex"],
+    "marginals": ["sex"],
+    "prefix_sums": ["p"],
+    "partition_selection": ["sex", "near_threshold"],
+}
+OWN |= {"largest_group": ["sex", "short_by_at_most"]}
 
 
 @pytest.mark.parametrize("kind", ASKED)
@@ -48,14 +54,11 @@ def test_every_kind_has_one_layout_in_python_csv_and_json(kind):
         result = asked.release(asked.plan(inid.PureDP(2.0)))
     columns = ["statistic", "column", *OWN[kind], *LAYOUT]
     assert list(result.frame.columns) == columns
-    assert as_csv(as_estimates(result.rows)).split("\n")[0].split(",") == columns
-    lines = [one.to_dict() for one in as_estimates(result.rows)]
+    assert as_csv(as_estimates(result.answers)).split("\n")[0].split(",") == columns
+    lines = [one.to_dict() for one in as_estimates(result.answers)]
     assert list(lines[0]) == ["statistic", "column", "groups", *LAYOUT, "keys"]
-    assert [one["std"] for one in lines] == result.frame["std"].tolist() == [row.std for row in result.rows]
-    for line, row in zip(lines, result.rows, strict=True):
-        with pytest.warns(DeprecationWarning, match="use std"):
-            assert row.scale == line["scale"]
-    assert all(line["std"] >= line["scale"] > 0 for line in lines)
+    assert [one["std"] for one in lines] == result.frame["std"].tolist() == [row.std for row in result.answers]
+    assert all(line["std"] > 0 for line in lines)
 
 
 @pytest.mark.parametrize("kind", ASKED)
@@ -65,7 +68,7 @@ def test_a_result_is_not_pickled_with_its_table(kind):
     with pytest.raises(inid.ArgumentError, match="a result cannot be pickled, since it holds its table"):
         pickle.dumps(result)
     assert copy.deepcopy(result) is copy.copy(result) is result
-    whole = asked.table.publication(only=asked) if kind in {"statistics", "marginals", "ordered"} else None
+    whole = asked.table.publication(only=asked) if kind in {"statistics", "marginals", "prefix_sums"} else None
     if whole is not None:
         with pytest.raises(inid.ArgumentError, match="cannot be pickled"):
             pickle.dumps(whole.release(whole.plan(inid.PureDP(2.0))))
@@ -112,15 +115,14 @@ def told_apart(text, classes):
 
 def test_nothing_outside_the_kinds_tells_them_apart_or_imports_them():
     classes = classes_of_kinds()
-    assert {"Statistics", "MarginalsPlan", "DiscoveryResult", "ChoiceQuestion", "Discovered"} <= classes
+    assert {"Statistics", "MarginalsPlan", "PartitionSelectionResult", "LargestGroup", "KeySelection"} <= classes
     outside = [path for path in SOURCES.rglob("*.py") if KINDS not in path.parents]
     assert len(outside) > 200
     found = {str(path.relative_to(SOURCES)): told_apart(path.read_text(encoding="utf-8"), classes) for path in outside}
     allowed = {
         "tables/__init__.py": [
-            f"{questions.__name__}.choice.choose",
-            f"{questions.__name__}.discovery.kind.discover",
-            f"{questions.__name__}.synthetic.stored_rows.synthetic_rows",
+            f"{questions.__name__}.largest_group.choose",
+            f"{questions.__name__}.partition_selection.discover",
         ],
         "learn/on_synthetic_rows.py": [
             f"{questions.__name__}.synthetic.coded.Levels",
@@ -128,12 +130,15 @@ def test_nothing_outside_the_kinds_tells_them_apart_or_imports_them():
         ],
     }
     inner = [f"{questions.__name__}.statistics.kind.Statistics"]  # a stream asks statistics, and nothing else
-    allowed |= {f"tables/streams/{name}.py": inner for name in ("period_query", "period_sums", "plan")}
-    said = "choice.ChoicePlan choice.ChoiceResult discovery.kind.Discovered discovery.kind.DiscoveryQuery "
-    said += "marginals.plan.MarginalsPlan marginals.result.MarginalsResult ordered.plan.OrderedPlan "
-    said += "statistics.kind.StatisticsQuery synthetic.plan.SyntheticPlan synthetic.result.SyntheticResult"
+    allowed |= {f"tables/streams/{name}.py": inner for name in ("plan", "results")}
+    said = "largest_group.LargestGroupPlan largest_group.LargestGroupResult marginals.plan.MarginalsPlan "
+    said += (
+        "marginals.result.MarginalsResult partition_selection.KeySelection partition_selection.PartitionSelectionQuery "
+    )
+    said += "prefix_sums.kind.PrefixSumsPlan statistics.kind.StatisticsQuery "
+    said += "synthetic.kind.SyntheticPlan synthetic.kind.SyntheticResult"
     # For type checkers alone (`test_asking`).
-    allowed["tables/asking.py"] = [f"{questions.__name__}.{name}" for name in said.split()]
+    allowed["tables/table.py"] = [f"{questions.__name__}.{name}" for name in said.split()]
     assert {path: names for path, names in found.items() if names} == allowed
 
 
@@ -161,13 +166,14 @@ def test_every_kind_is_registered_once_and_claims_its_own_arguments():
 
 
 @pytest.mark.parametrize("kind", ASKED)
-def test_a_record_names_its_kind_and_verifies_without_it(kind):
+def test_a_record_names_its_kind_and_does_not_verify_without_it(kind):
     asked = query(kind)
     record = asked.release(asked.plan(inid.PureDP(1.0))).to_dict()
     assert record["kind"] == kind
     assert tables.verify_result(record).promise == "PureDP(epsilon=1.0)"
-    without = {name: value for name, value in record.items() if name != "kind"}  # as records were before
-    assert tables.verify_result(without | {"digest": record_digest(without)}).promise == "PureDP(epsilon=1.0)"
+    without = {name: value for name, value in record.items() if name != "kind"}
+    with pytest.raises(inid.RecordError, match="kind of question"):
+        tables.verify_result(without | {"digest": record_digest(without)})
 
 
 @pytest.mark.parametrize("kind", ASKED)
@@ -186,16 +192,10 @@ def test_records_hold_nothing_of_other_kinds(kind):
     record = asked.release(asked.plan(inid.PureDP(1.0))).to_dict()
     others = {"found": ["F"], "threshold": 3.0, "tables": [], "combinations": [], "earlier": [], "promise": {}}
     for name, value in others.items():
-        if name not in asked.question.recorded:
+        if name not in (*asked.question.recorded, *asked.question.recorded_if_asked):
             changed = record | {name: value}
             with pytest.raises(inid.RecordError):
                 tables.verify_result(changed | {"digest": record_digest(changed)})
-
-
-@pytest.mark.parametrize("name", sorted(tables._EARLIER))
-def test_names_of_the_version_before_warn_and_are_found(name):
-    with pytest.warns(DeprecationWarning, match=f"tables.{name} is deprecated"):
-        assert callable(getattr(tables, name))
 
 
 def test_a_name_that_never_was_is_none():
@@ -206,7 +206,12 @@ def test_a_name_that_never_was_is_none():
 
 @pytest.mark.parametrize(
     ("kind", "option"),
-    [("choice", "mechanism"), ("discovery", "tolerance"), ("ordered", "order"), ("statistics", "objective")],
+    [
+        ("largest_group", "mechanism"),
+        ("partition_selection", "tolerance"),
+        ("prefix_sums", "order"),
+        ("statistics", "objective"),
+    ],
 )
 def test_options_of_another_kind_are_refused(kind, option):
     with pytest.raises(inid.ArgumentError, match=f"{option} does not go with"):

@@ -10,11 +10,9 @@ import pytest
 import inid
 from database_tables import DATABASES, execute, stored
 from inid import tables
-from inid.tables.aggregation import Aggregation, PublicKeys, Rows
+from inid.tables import Aggregation, PublicKeys, Question, Rows, View, read_condition, read_formula
 from inid.tables.engines import open_table, sql
-from inid.tables.engines.sql.engine import DatabaseTable
-from inid.tables.question import Question
-from inid.tables.view import View, read_condition, read_formula
+from inid.tables.engines.sql import DatabaseTable
 from published_people import FRAME, publication, table
 from spark_session import spark_session
 
@@ -27,7 +25,7 @@ def opened(engine, folder):
         return stored(engine, pa.table(FRAME))
     if engine == "duckdb":
         own = duckdb.connect()
-        own.register("people", FRAME)
+        own.register("people", pa.table(FRAME))
         return own.sql("FROM people")
     if engine in ("csv", "parquet"):
         frame, path = pl.from_pandas(FRAME), folder / f"people.{engine}"

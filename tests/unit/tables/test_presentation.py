@@ -8,7 +8,7 @@ import inid
 import inid.testing
 from inid import tables
 from inid.errors import ArgumentError, RecordError
-from inid.tables.report_inputs import published_estimates
+from inid.tables import published_estimates
 
 FRAME = pd.DataFrame({"sex": [1, 2, 2, 2], "age": [31.0, 44.0, 58.0, 20.0], "estimate": ["a", "b", "b", "a"]})
 TABLE = tables.Table(FRAME, bounds={"age": (0, 100)}, rows=4)
@@ -23,13 +23,13 @@ def test_each_key_has_a_column_of_its_own():
     query = TABLE.query(count=True, histogram={"age": [0, 40, 100]}, by={"sex": [1, 2], "estimate": ["a", "b"]})
     result = released(query)
     frame = result.frame
-    names = ["statistic", "column", "sex", "estimate_key", "cell", "estimate", "lower", "upper", "std", "scale"]
+    names = ["statistic", "column", "sex", "estimate_key", "cell", "estimate", "lower", "upper", "std"]
     assert list(frame.columns) == names
     assert frame["sex"].tolist()[:4] == [1, 1, 2, 2]
     assert frame["estimate_key"].tolist()[:4] == ["a", "b", "a", "b"]
     assert frame["cell"].tolist()[3:7] == ["", "[0, 40)", "[40, 100]", "[0, 40)"]
-    assert result.rows[4].keys == {"sex": 1, "estimate": "a", "cell": "[0, 40)"}
-    assert result.to_dict()["rows"][4]["keys"] == {"sex": 1, "estimate": "a", "cell": "[0, 40)"}
+    assert result.answers[4].keys == {"sex": 1, "estimate": "a", "cell": "[0, 40)"}
+    assert result.to_dict()["answers"][4]["keys"] == {"sex": 1, "estimate": "a", "cell": "[0, 40)"}
 
 
 def test_labels_stand_for_codes_in_frame_and_report(tmp_path):
@@ -87,7 +87,7 @@ def test_a_result_prints_as_a_short_table():
     assert text.splitlines()[0] == "30 answers under PureDP(epsilon=1.0) - NOT PRIVATE: made by a test source"
     assert text.splitlines()[1].split() == ["statistic", "sex", "estimate", "95%", "interval"]
     assert text.splitlines()[-1] == "... and 10 more"
-    assert "Row(" not in text
+    assert "Answer(" not in text
     assert str(released(TABLE.query(count=True))).startswith("1 answer under")
 
 
@@ -101,8 +101,8 @@ def test_whole_counts_are_shown_without_decimals():
 def test_a_key_in_a_record_that_was_changed_is_found():
     query = TABLE.query(count=True, by={"sex": [1, 2]})
     record = query.release(query.plan(inid.PureDP(1.0))).to_dict()
-    record["rows"][0]["keys"] = {"sex": 2}
-    record["digest"] = tables.record.record_digest(record)
+    record["answers"][0]["keys"] = {"sex": 2}
+    record["digest"] = tables.record_digest(record)
     with pytest.raises(RecordError, match="answer 1"):
         tables.verify_result(record)
 

@@ -7,12 +7,14 @@ import pytest
 
 import inid
 from inid import tables
-from inid.numbers.decimals import decimal_fraction
-from inid.planning.division import whole_of
-from inid.tables.publication import publication as parts
-from inid.tables.questions.ordered.kind import OrderedColumns
+from inid.numbers import decimal_fraction
+from inid.planning import whole_of
+from inid.tables.questions.prefix_sums import PrefixSums
 from inid.testing import unsafe_seed
+from internals import module_with
 from published_people import publication, table
+
+parts = module_with("inid.tables", "Publication")
 
 PROMISES = [inid.ApproxDP(1.0, 1e-6), inid.PureDP(0.3), inid.GaussianDP(0.4), inid.ZCDP(0.05)]
 
@@ -62,8 +64,8 @@ def test_it_releases_what_its_queries_would_release_one_after_the_other():
         apart = {name: query.release(plan.plans[name]) for name, query in pub.queries.items()}
     assert list(together) == list(apart)
     for name, made in together.items():
-        assert repr(made.rows) == repr(apart[name].rows)
-    assert len(together.frame) == sum(len(made.rows) for made in apart.values())
+        assert repr(made.answers) == repr(apart[name].answers)
+    assert len(together.frame) == sum(len(made.answers) for made in apart.values())
     assert together.frame["query"].unique().tolist() == list(apart)
     assert not together.private
 
@@ -177,7 +179,7 @@ def test_if_one_query_fails_all_of_it_fails_before_any_noise_is_drawn_and_the_ch
     def fail(*_):
         raise tables.EngineError("the engine failed")
 
-    monkeypatch.setattr(OrderedColumns, "exact", fail)
+    monkeypatch.setattr(PrefixSums, "exact", fail)
     with pytest.raises(tables.EngineError):
         pub.release(plan, ledger)
     assert drawn == []

@@ -7,8 +7,8 @@ import pytest
 
 import inid
 from inid import tables
-from inid.numbers.decimals import decimal_fraction
-from inid.planning.division import whole_of
+from inid.numbers import decimal_fraction
+from inid.planning import whole_of
 from published_people import table
 
 PROMISE = inid.ApproxDP(1.0, 1e-6)

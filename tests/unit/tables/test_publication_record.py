@@ -9,8 +9,8 @@ import inid
 from command_line import run
 from html_outline import outline
 from inid import tables
-from inid.numbers.decimals import decimal_fraction
-from inid.tables.record import record_digest
+from inid.numbers import decimal_fraction
+from inid.tables import record_digest
 from inid.testing import unsafe_seed
 from published_people import publication, table
 
@@ -81,7 +81,7 @@ def _delta(made):
 
 
 def _answer(made):
-    made["results"]["pay"]["rows"][0]["estimate"] += 1
+    made["results"]["pay"]["answers"][0]["estimate"] += 1
 
 
 def _question(made):
@@ -101,7 +101,7 @@ def _nothing(made):
 
 
 def _version(made):
-    made["inid_publication"] = 2
+    made["inid_publication"] = 1
 
 
 CHANGES = [_swap, _leave_out, _other_part, _promise, _delta, _answer, _question, _rules, _added, _nothing, _version]

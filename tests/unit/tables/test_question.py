@@ -7,7 +7,7 @@ import pytest
 
 import inid
 from inid.tables import Categories, Person, Table
-from inid.tables.questions.statistics.kind import Statistics
+from inid.tables.questions.statistics import Statistics
 
 FRAME = pd.DataFrame({"id": ["a", "b"], "age": [31.0, 44.0], "pay": [1.0, 2.0], "sex": ["F", "M"], "code": [1, 2]})
 
@@ -41,7 +41,7 @@ def test_a_question_comes_back_from_its_record(facts):
     plan = query.plan(inid.PureDP(epsilon=1.0))
     assert again.is_covered_by(plan.noise)
     release = query.release(plan)
-    assert again.answers(release.release, 0.95) == release.rows
+    assert again.answers(release.release, 0.95) == release.answers
 
 
 def test_a_plan_of_another_question_does_not_cover_it():

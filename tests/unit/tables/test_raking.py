@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from inid.tables.questions.synthetic.level_space import LevelSpace
-from inid.tables.questions.synthetic.raking import effective, raked
+from inid.tables.questions.synthetic import LevelSpace, effective, raked
 
 
 def test_weights_stay_finite_where_rows_are_far_from_the_wanted_tables():

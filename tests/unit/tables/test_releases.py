@@ -52,12 +52,11 @@ def test_the_contract_of_the_documentation_runs():
         "lower",
         "upper",
         "std",
-        "scale",
     ]
-    assert np.isfinite(result.frame[["estimate", "lower", "upper", "std", "scale"]].to_numpy()).all()
+    assert np.isfinite(result.frame[["estimate", "lower", "upper", "std"]].to_numpy()).all()
     assert (result.frame["lower"] <= result.frame["estimate"]).all()
     assert (result.frame["estimate"] <= result.frame["upper"]).all()
-    assert len(result.rows) == 2 * (1 + 1 + 2 + 1 + 1 + 3 + 5)
+    assert len(result.answers) == 2 * (1 + 1 + 2 + 1 + 1 + 3 + 5)
     json.dumps(result.to_dict())
     json.dumps(plan.to_dict())
     assert math.isclose(sum(entry.share for entry in plan.statistics), sum(plan.noise.shares), rel_tol=1e-9)
@@ -146,7 +145,7 @@ def test_keys_without_rows_appear_with_zero_and_other_keys_are_left_out():
     table = tables.Table(frame(), bounds={})
     query = table.query(count=True, by={"sex": ["nobody", "F"]})
     with inid.testing.unsafe_no_noise():
-        rows = query.release(query.plan(BUDGET)).rows
+        rows = query.release(query.plan(BUDGET)).answers
     wanted = float((frame()["sex"] == "F").sum())
     assert [(row.groups, row.estimate) for row in rows] == [("sex=nobody", 0.0), ("sex=F", wanted)]
 
@@ -158,7 +157,7 @@ def test_small_cells_give_wide_finite_intervals_within_the_bounds(rows):
     plan = query.plan(inid.PureDP(0.01))
     with inid.testing.unsafe_seed(3):
         for _ in range(20):
-            for row in query.release(plan).rows:
+            for row in query.release(plan).answers:
                 assert all(math.isfinite(number) for number in row[3:7])
                 if row.statistic == "mean":
                     assert (row.lower, row.upper) == (0.0, 100.0)

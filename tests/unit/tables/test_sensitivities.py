@@ -9,8 +9,8 @@ import pytest
 import inid
 from inid import tables
 from inid.fixed_point import conversion_slack
-from inid.sets.moments import replaced_products
-from inid.tables.questions.statistics.sensitivity import narrowest
+from inid.sets import replaced_products
+from inid.tables.questions.statistics import narrowest
 
 FRAME = pd.DataFrame({"x": [1.0], "y": [2.0], "kind": ["a"], "user": [1]})
 SLACK = 2.0**-20  # the rounding of large sums to floats costs less than one part in a million

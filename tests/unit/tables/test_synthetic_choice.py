@@ -10,8 +10,8 @@ import pytest
 
 import inid
 from inid import tables
-from inid.planning.division import whole_of
-from inid.tables.questions.synthetic.three_steps import SHARES, Steps, model_weights
+from inid.planning import whole_of
+from inid.tables.questions.synthetic import SHARES, Steps, model_weights
 from inid.testing import unsafe_seed
 
 SIZES = (3, 8, 2, 5)

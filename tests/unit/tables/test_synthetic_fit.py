@@ -7,13 +7,16 @@ import pytest
 
 import inid
 from inid import tables
-from inid.tables.questions.synthetic import mixture, model, particles, raking, thinning
-from inid.tables.questions.synthetic.level_space import LevelSpace
-from inid.tables.questions.synthetic.particles import entropic_rows
-from inid.tables.questions.synthetic.raking import raked, systematic
-from inid.tables.questions.synthetic.thinning import near_sample
+from inid.tables.questions.synthetic import LevelSpace, entropic_rows, near_sample, raked, systematic
+from internals import module_with
 from published_people import table
 from rough_rows import rough_fit
+
+mixture = module_with("inid.tables.questions.synthetic", "TargetTables")
+model = module_with("inid.tables.questions.synthetic", "Effort")
+particles = module_with("inid.tables.questions.synthetic", "entropic_rows")
+raking = module_with("inid.tables.questions.synthetic", "raked")
+thinning = module_with("inid.tables.questions.synthetic", "near_sample")
 
 
 def coupled(columns, levels, rows=20_000):
@@ -121,7 +124,7 @@ def test_an_interrupt_loses_nothing_and_progress_goes_from_0_to_1(monkeypatch):
 @pytest.mark.parametrize("sizes", [(20,) * 20, (2, 3, 4)], ids=["20 columns of 20", "3 columns"])
 def test_the_plan_says_about_what_rows_take_in_memory(sizes, monkeypatch):
     monkeypatch.setattr(mixture, "_ROUNDS", 3)
-    monkeypatch.setattr(particles, "_TURNS", ((1, 6), (1, 1)))
+    monkeypatch.setattr(particles, "_ROUNDS_OF_MOVES", ((1, 6), (1, 1)))
     # NumPy's arrays are traced. Fewer rounds hold as much; the pool is as large as it gets.
     rng, space = np.random.default_rng(0), LevelSpace(sizes)
     codes = np.column_stack([rng.integers(0, size, 60_000) for size in sizes]).astype(np.int32)
@@ -131,7 +134,7 @@ def test_the_plan_says_about_what_rows_take_in_memory(sizes, monkeypatch):
     tracemalloc.start()
     mixture.fitted_tables(
         space,
-        mixture.Wanted(residuals, [1.0] * len(sizes), pairs, {(0, 1): 1.0}),
+        mixture.TargetTables(residuals, [1.0] * len(sizes), pairs, {(0, 1): 1.0}),
         [np.diag(wanted)[span] for span in space.spans],
         rng,
         lambda _: None,

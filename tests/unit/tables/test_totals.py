@@ -12,10 +12,8 @@ from scipy.stats import binom
 import inid
 import inid.testing
 from inid import tables
-from inid.noise.grid_noise import grid
-from inid.tables.presentation import Words
-from inid.tables.report_inputs import as_estimates, published_blocks, report_inputs
-from inid.tables.result import PageFacts
+from inid.noise import grid
+from inid.tables import PageFacts, Words, as_estimates, published_blocks, report_inputs
 
 FRAME = pd.DataFrame({"sex": ["F", "M", "M"] * 40, "job": ["a", "b"] * 60, "age": range(120)})
 DOMAINS = {"sex": ["F", "M"], "job": ["a", "b", "c"]}
@@ -63,7 +61,7 @@ def test_intervals_of_totals_hold_the_exact_total_as_often_as_they_say(budget):
         with inid.testing.unsafe_seed(seed):
             result = query.release(plan)
         (block,) = published_blocks(
-            result.question, result.release, result.level, as_estimates(result.lines), Words(), None
+            result.question, result.release, result.level, as_estimates(result.answers), Words(), None
         )
         total = block.totals[()][0]
         hits += total.lower <= 120 <= total.upper
@@ -91,7 +89,7 @@ def test_what_is_tidied_or_rounded_has_totals_of_what_is_shown_and_no_intervals(
     whole = block.totals[()][0]
     assert whole.estimate == sum(row.estimate for row in block.estimates)
     assert (whole.lower, whole.upper) == (None, None)
-    assert tidy.lines[0].lower < tidy.lines[0].upper
+    assert tidy.answers[0].lower < tidy.answers[0].upper
     _, (rounded,) = blocks(TABLE.query(count=True, by=DOMAINS), LAPLACE, integers=True)
     assert [row.estimate for row in rounded.totals[(0,)]] == [
         sum(row.estimate for row in rounded.estimates[at : at + 3]) for at in (0, 3)

@@ -8,10 +8,12 @@ import pytest
 import inid
 from inid import tables
 from inid.accounting import verify_record
-from inid.tables import question
-from inid.tables.record import record_digest
+from inid.tables import record_digest
 from inid.testing import unsafe_no_noise
+from internals import module_with
 from toy_question import Leader
+
+question = module_with("inid.tables", "Question")
 
 FRAME = pd.DataFrame({"city": ["A"] * 30 + ["B"] * 90 + ["C"] * 5})
 PROMISE = inid.PureDP(4.0)
@@ -44,8 +46,8 @@ def test_it_is_planned_charged_once_released_in_two_steps_and_verified(tmp_path)
     (charge,) = ledger.history()
     assert verify_record(charge).promise == "2 parts under PureDP(epsilon=4.0)"
     assert not ledger.can_afford(inid.PureDP(1e-3))
-    assert list(result.frame.columns) == ["statistic", "column", "city", "estimate", "lower", "upper", "std", "scale"]
-    assert result.rows[0].keys["city"] in "ABC"
+    assert list(result.frame.columns) == ["statistic", "column", "city", "estimate", "lower", "upper", "std"]
+    assert result.answers[0].keys["city"] in "ABC"
     record = json.loads(json.dumps(result.to_dict()))
     proof = tables.verify_result(record)
     assert dict(proof.costs)["epsilon"] == 4
@@ -58,7 +60,7 @@ def test_it_is_planned_charged_once_released_in_two_steps_and_verified(tmp_path)
 def test_the_second_step_looks_at_what_the_first_chose():
     query = asked()
     with unsafe_no_noise():
-        row = query.release(query.plan(PROMISE)).rows[0]
+        row = query.release(query.plan(PROMISE)).answers[0]
     assert (row.keys["city"], row.estimate) == ("B", 90.0)
 
 
@@ -74,8 +76,8 @@ def test_records_whose_steps_were_changed_are_refused():
         {"earlier": [record["release"]], "release": first},
         {"earlier": other["earlier"]},  # a larger first step than the promise allows
         {"earlier": [first | {"values": [2.5]}]},
-        {"rows": [record["rows"][0] | {"estimate": 1e6}]},
-        {"kind": "choice"},
+        {"answers": [record["answers"][0] | {"estimate": 1e6}]},
+        {"kind": "largest_group"},
     ):
         with pytest.raises((inid.RecordError, inid.GuaranteeError)):
             tables.verify_result(changed(record, **entries))

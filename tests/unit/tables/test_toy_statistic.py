@@ -6,9 +6,11 @@ import pytest
 
 import inid
 from inid import tables
-from inid.tables.questions.statistics import column_statistics
 from inid.testing import unsafe_no_noise, unsafe_seed
+from internals import module_with
 from toy_statistic import Ratio
+
+column_statistics = module_with("inid.tables.questions.statistics", "ColumnStatistic")
 
 HOURS = np.tile([10.0, 20.0, 40.0, 50.0], 250)
 FRAME = pd.DataFrame(
@@ -45,7 +47,7 @@ def test_it_is_planned_released_shown_recorded_and_verified(tmp_path):
     record = result.to_dict()
     assert record["question"]["ratio"] == ["pay", "hours"]
     tables.verify_result(record)
-    record["rows"][-1]["estimate"] += 1
+    record["answers"][-1]["estimate"] += 1
     with pytest.raises(inid.InidError):
         tables.verify_result(record)
     result.report(tmp_path / "page.html")
@@ -57,7 +59,7 @@ def test_without_noise_it_is_the_ratio_and_its_intervals_hold():
     asked = query()
     plan = asked.plan(inid.ApproxDP(1.0, 1e-6))
     with unsafe_no_noise():
-        exact = [row for row in asked.release(plan).rows if row.statistic == "ratio"]
+        exact = [row for row in asked.release(plan).answers if row.statistic == "ratio"]
     assert [row.estimate for row in exact] == pytest.approx(EXACT, rel=1e-3)
     with unsafe_seed(11):
         held = [
@@ -69,7 +71,7 @@ def test_without_noise_it_is_the_ratio_and_its_intervals_hold():
 
 
 def _ratios(result):
-    return [row for row in result.rows if row.statistic == "ratio"]
+    return [row for row in result.answers if row.statistic == "ratio"]
 
 
 def test_statistics_that_are_not_asked_stand_in_no_record():

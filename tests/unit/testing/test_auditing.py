@@ -8,7 +8,9 @@ from scipy import stats
 
 from inid.errors import ArgumentError
 from inid.testing import audit_epsilon
-from inid.testing.auditing import _bound
+from internals import module_with
+
+_bound = module_with("inid.testing", "Audit")._bound
 
 
 def test_bounds_are_clopper_and_pearson():

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from inid.errors import ArgumentError
-from inid.noise import add_noise, current_source, grid, source
-from inid.testing import unsafe_no_noise, unsafe_seed
-from inid.testing.sources import SeededSource
+from inid.noise import add_noise, current_source, grid
+from inid.testing import SeededSource, unsafe_no_noise, unsafe_seed
+from internals import module_with
+
+source = module_with("inid.noise", "Single")
 
 
 def release(size=100):

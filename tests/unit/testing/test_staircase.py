@@ -8,7 +8,7 @@ import pytest
 from mpmath import mpf
 
 from inid.errors import InidError
-from inid.testing.staircase import staircase_error, staircase_gamma
+from inid.testing import staircase_error, staircase_gamma
 
 
 def integrated_error(epsilon, gamma, dimension):

@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from inid.arguments import Floats
-from inid.cli.commands.base import Command, Values
 from inid.cli.commands.release import run_job
 from inid.cli.console import Console, print_gain
-from inid.cli.options import COMMON, PROMISE, flag_name
+from inid.cli.options import COMMON, PROMISE, Command, Values, flag_name
 from inid.jobs import ReleasedJob, read_budget
 from inid.jobs.demonstration import (
     COLUMNS,
@@ -18,11 +17,8 @@ from inid.jobs.demonstration import (
 )
 from inid.jobs.result_files import write_whole
 from inid.promises import ApproxDP
-from inid.report.number_text import rounded_interval
-from inid.report.promise_text import belief_after
+from inid.report.wording import belief_after, rounded_interval
 from inid.schema import key
-
-__all__ = ["DEMO"]
 
 _OUT = key("out").saying("Where the report and its files go (default: out).", metavar="FOLDER")
 
@@ -50,31 +46,31 @@ def _explain(console: Console, folder: Path, released: ReleasedJob, data: Floats
         f"A public table of {len(data)} tumours was released as if it were secret: thirty means, and counts by size "
         "and texture with the mean area by size. Random noise was added to every number before it was published."
     )
-    stated = {name: number for name, number in plan.budget.to_dict().items() if name != "kind"}
+    parameters = {name: number for name, number in plan.budget.to_dict().items() if name != "kind"}
     console.line(
         "What is promised: somebody who thinks it an even chance whether a tumour is in the table can be about "
         f"{belief_after(plan.budget).percent} sure at most after seeing all of it "
-        f"({' '.join(f'{flag_name(name)} {number:g}' for name, number in stated.items())})."
+        f"({' '.join(f'{flag_name(name)} {number:g}' for name, number in parameters.items())})."
     )
     print_gain(console, plan)
     exact_means = [demonstration_truth(data, "mean", name, limits[:2]) for name, limits in COLUMNS.items()]
-    held = sum(
-        None not in (row.lower, exact, row.upper) and row.lower <= exact <= row.upper  # type: ignore[operator]
-        for row, exact in zip(means, exact_means, strict=True)
+    covered = sum(
+        None not in (number.lower, exact, number.upper) and number.lower <= exact <= number.upper  # type: ignore[operator]
+        for number, exact in zip(means, exact_means, strict=True)
     )
-    near = sum(line.tolerance is not None and line.deviation <= line.tolerance for line in plan.lines[: len(COLUMNS)])
+    within = sum(line.tolerance is not None and line.deviation <= line.tolerance for line in plan.lines[: len(COLUMNS)])
     console.line(
-        f"{near} of 30 means are expected within the error that was called tolerable (one standard deviation of the "
-        f"noise). The table is public, so the demo may look: {held} of 30 ranges hold the exact mean."
+        f"{within} of 30 means are expected within the error that was called tolerable (one standard deviation of the "
+        f"noise). The table is public, so the demo may look: {covered} of 30 ranges hold the exact mean."
     )
     console.line()
     exact = demonstration_counts(data)
-    rows = [["size", "texture", "tumours", "95% from", "to", "exact"]]
-    for row in tables:
-        cell = str(row.keys.get("size", "")), str(row.keys.get("texture", ""))
-        if row.statistic == "count" and cell in exact:
-            rows.append([*cell, *rounded_interval(row.estimate, row.lower, row.upper), str(exact[cell])])
-    console.table(rows, left=2)
+    lines = [["size", "texture", "tumours", "95% from", "to", "exact"]]
+    for number in tables:
+        cell = str(number.keys.get("size", "")), str(number.keys.get("texture", ""))
+        if number.statistic == "count" and cell in exact:
+            lines.append([*cell, *rounded_interval(number.estimate, number.lower, number.upper), str(exact[cell])])
+    console.table(lines, left=2)
     console.line("The tables agree: the cells of this one add up to those of the two smaller ones.")
     console.line()
     console.line(

@@ -2,21 +2,19 @@
 
 from pathlib import Path
 
-from inid.cli.commands.base import Command, Values
+from inid.accounting.stores import is_file
 from inid.cli.console import Console
-from inid.cli.options import COMMON, PROMISE, argument, flag_name
+from inid.cli.options import COMMON, PROMISE, Command, Values, argument, flag_name
 from inid.errors import ArgumentError
 from inid.jobs import read_budget
-from inid.jobs.ledgers import is_file, make_ledger, open_existing
+from inid.jobs.ledgers import make_ledger, open_existing
 from inid.jobs.planned_job import missing_promise
 from inid.jobs.result_files import check_writable
 from inid.report import LedgerState
 from inid.schema import key, keys
 
-__all__ = ["ADOPT", "BACKUP", "CREATE", "HISTORY", "SHOW"]
-
 _DATABASE = argument("ledger", "LEDGER", "A file, or postgresql://user:password@host/database.")
-_NAME, _UNIT = key("name"), key("unit").saying("What one neighbour differs in (default: row).")
+_NAME, _UNIT = key("name"), key("unit").saying("What one neighbour adds, removes or changes (default: row).")
 _NEIGHBOURS = key("neighbours").saying("add_remove (the default), replace or zero_out.")
 _RULE, _CURRENCY, _RESERVE = keys("new ledger")
 _BACKUP = argument("path", "PATH", "The file to make; there must be none of this name.")
@@ -58,13 +56,9 @@ def show(values: Values) -> None:
         console.document({"command": "ledger show", "ledger": state.to_dict()})
         console.lines(str(ledger))
         if state.closed:
-            console.line(
-                "All is spent: charge 1 took the whole promise, so nothing is counted (-) and nothing is left."
-            )
-        elif not any(amount for _, amount in ledger.remaining().amounts):
-            console.line("All is spent: nothing is left.")
+            console.line("Everything is spent: charge 1 took the whole promise, so no currency is counted (-).")
         else:
-            console.line(f"What still fits: {', or '.join(map(str, ledger.remaining().fits))}.")
+            console.line(state.still_fits(str))
 
 
 def history(values: Values) -> None:
@@ -73,12 +67,21 @@ def history(values: Values) -> None:
     with open_existing(_address(values), _name(values)) as ledger:
         records = ledger.history()
         console.document({"command": "ledger history", "charges": [record.to_dict() for record in records]})
-    rows = [["charge", "time (UTC)", "by", "label", "promise", "noise", "cost"]]
-    rows += [
-        [str(r.id), r.time[:19].replace("T", " "), r.by, r.label, r.promise, r.noise, str(r.cost)] for r in records
+    lines = [["charge", "time (UTC)", "by", "label", "promise", "noise", "cost"]]
+    lines += [
+        [
+            str(record.id),
+            record.time[:19].replace("T", " "),
+            record.by,
+            record.label,
+            record.promise,
+            record.noise,
+            str(record.cost),
+        ]
+        for record in records
     ]
     if records:
-        console.table(rows, left=7)
+        console.table(lines, left=7)
     else:
         console.line("No charge yet.")
 
@@ -103,8 +106,8 @@ def adopt(values: Values) -> None:
         console.document({"command": "ledger adopt", "ledger": LedgerState.of(ledger).to_dict()})
         console.lines(str(ledger))
         console.line(
-            "This copy takes charges now. Whatever other copies counted and this one does not was spent all the same, "
-            "and is not counted here. No other copy may take charges any more."
+            "This copy takes charges now. Charges that only other copies hold were spent too, but are not counted "
+            "here. No other copy may take charges any more."
         )
 
 
@@ -122,17 +125,7 @@ def _name(values: Values) -> str:
 CREATE = Command(
     "create",
     create,
-    (
-        _DATABASE,
-        *PROMISE,
-        _NAME,
-        _RULE,
-        _NEIGHBOURS,
-        _CURRENCY,
-        _RESERVE,
-        _UNIT,
-        *COMMON,
-    ),
+    (_DATABASE, *PROMISE, _NAME, _RULE, _NEIGHBOURS, _CURRENCY, _RESERVE, _UNIT, *COMMON),
     """Make a ledger with a total of its own.
 
     The total is the promise that all its releases together keep. It never changes.

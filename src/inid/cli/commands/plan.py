@@ -1,17 +1,16 @@
-"""`inid plan` and `inid compare`: the noise of each number, before anything is spent."""
+"""`inid plan`, `inid compare` and `inid accuracy`: the noise of each number, before anything is spent."""
 
 import json
 
-from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console, print_comparison, print_gain, print_plan
-from inid.cli.options import COMMON, NOISE, PROMISE, STATED, flag_name, job_from
+from inid.cli.options import COMMON, NOISE, PROMISE, STATED, Command, Values, flag_name, job_from
 from inid.errors import ArgumentError
-from inid.jobs import PlannedJob, plan_job
-from inid.jobs.advice import plan_advice
+from inid.jobs import PlannedJob, TableQuestion, accuracy_of_job, plan_job
+from inid.jobs.planned_job import plan_advice
 from inid.jobs.result_files import check_writable, write_whole
-from inid.schema import key
-
-__all__ = ["COMPARE", "PLAN"]
+from inid.report.wording import plain_number
+from inid.schema import Key, key
+from inid.schema.values import probability
 
 
 def plan(values: Values) -> None:
@@ -24,16 +23,16 @@ def plan(values: Values) -> None:
     if report is not None:
         check_writable("--report", report)
     planned = _planned(console, values)
-    made = planned.summary
+    summary = planned.summary
     if out is not None:
         write_whole(out, json.dumps(planned.charge.to_dict(), indent=2) + "\n")
     if report is not None:
         write_whole(report, planned.page("A plan for private numbers"))
     if console.json:  # many lines, and a comparison that takes as long as six plans
         console.document({"command": "plan"} | planned.to_dict())
-    print_plan(console, made)
+    print_plan(console, summary)
     console.line()
-    print_gain(console, made)
+    print_gain(console, summary)
     for sentence in plan_advice(planned):
         console.line(sentence)
     if out is not None:
@@ -43,11 +42,11 @@ def plan(values: Values) -> None:
 def compare(values: Values) -> None:
     """Show every way to keep the promise."""
     console = Console(values)
-    made = _planned(console, values).summary
-    if made.promise is not None:
-        raise ArgumentError("several steps of fixed cost have no other way to keep a promise: see inid plan.")
-    console.document({"command": "compare"} | made.to_dict())
-    print_comparison(console, made)
+    summary = _planned(console, values).summary
+    if summary.promise is not None:
+        raise ArgumentError("a release in several steps of fixed cost has no alternatives to compare: see inid plan.")
+    console.document({"command": "compare"} | summary.to_dict())
+    print_comparison(console, summary)
 
 
 def _planned(console: Console, values: Values) -> PlannedJob:
@@ -76,7 +75,7 @@ PLAN = Command(
     ),
     """Show the least noise that keeps a promise.
 
-    Nothing is spent: of a table only the names and types of its columns are read. The plan can be kept in a file and
+    Nothing is spent: only the names and types of a table's columns are read. The plan can be kept in a file and
     proved again with inid verify.
     """,
     """
@@ -91,12 +90,74 @@ COMPARE = Command(
     "compare",
     compare,
     (*_QUESTION, *COMMON),
-    """Show the error of every way to keep it.
+    """Show the error of every mechanism and allocation.
 
-    Optimal, i.i.d. and equal split (spr), with Gaussian and with Laplace noise, under one promise.
+    Under one promise: optimal, i.i.d. and equal-split (spr) allocations, each with Gaussian and Laplace noise.
     """,
     """
   inid compare --sensitivity 1,3,40 --epsilon 1 --delta 1e-6
   inid compare people.csv --bounds age=0:100,income=0:500000 --sum age,income --epsilon 1 --tolerance age=1,income=900
+""",
+)
+
+
+_FAILURE = Key(
+    "failure", probability("0.05"), "P", "The probability of a larger error, for each number (default: 0.05)."
+)
+
+
+def accuracy(values: Values) -> None:
+    """Show the least budget that reaches the tolerances."""
+    console = Console(values)
+    given = _FAILURE.of(values)
+    failure = 0.05 if given is None else float(given)
+    level = key("delta").of(values)
+    job = job_from(values, leaving_out=["delta"])
+    with console.working("Planning"):
+        answer, numbers = accuracy_of_job(job, failure, None if level is None else float(level), flag_name)
+    several = "" not in job.parts
+    console.document(
+        {
+            "command": "accuracy",
+            "failure": failure,
+            "reason": answer.reason,
+            "plan": answer.plan.to_dict(),
+            **({} if several else {"certificate": answer.plan.certificate.to_dict()}),
+            "alternatives": [
+                {"mechanism": other.mechanism, "budget": other.budget.to_dict()} for other in answer.alternatives
+            ],
+        }
+    )
+    console.line(answer.reason)
+    console.line()
+    lines = [["noise", "promise"]]
+    lines += [[str(other.mechanism), str(other.budget)] for other in answer.alternatives]
+    console.table(lines, left=2, strong=[1])
+    console.line()
+    lines = [[label, plain_number(scale), f"{share:.2%}"] for label, scale, share in numbers]
+    by_table = isinstance(job.question, TableQuestion) and job.question.kind.combines
+    heads = ["table", "std of a cell"] if by_table else ["number", "std" if several else "scale"]
+    console.table([[*heads, "share"], *lines], left=1)
+
+
+ACCURACY = Command(
+    "accuracy",
+    accuracy,
+    (
+        *STATED,
+        key("tolerance").saying("The largest error that is acceptable, by column or label."),
+        _FAILURE,
+        key("delta").saying("Compare with Gaussian noise at this delta; without it, pure DP."),
+        *COMMON,
+    ),
+    """Show what a wanted accuracy costs.
+
+    The least budget with which every number stays within its tolerance, each with probability 1 - failure.
+    """,
+    """
+  inid accuracy --sensitivity 1,3,40 --labels age,visits,income --tolerance 10,20,500 --delta 1e-6
+  inid accuracy people.csv --bounds age=0:100 --count --mean age --tolerance age=1,count=20 --rows 1000
+  inid accuracy people.csv --domains sex=F,M --domains age=0:115 --marginals sex --marginals sex,age \\
+    --tolerance "sex=20,sex*age=5" --delta 1e-6
 """,
 )

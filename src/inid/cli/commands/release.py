@@ -1,25 +1,90 @@
-"""`inid release`: check the files, charge the ledger, publish, and never lose what was paid for."""
+"""`inid release`: check the files, charge, publish, keep what was paid for; `inid rows`: synthetic rows of a record."""
 
 import sys
+import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from inid.cli.commands.base import Command, Values
-from inid.cli.commands.rows import rows_text
-from inid.cli.console import Console, OutputClosedError, print_estimates, print_gain
-from inid.cli.exit_codes import CommandError, ExitCode, outcome
+from inid.accounting.stores import is_file
+from inid.cli.commands.verify import read_json
+from inid.cli.console import CommandError, Console, ExitCode, OutputClosedError, outcome, print_estimates, print_gain
 from inid.cli.interrupts import process
-from inid.cli.options import COMMON, NOISE, PROMISE, TABLE, flag_name, job_from
-from inid.errors import ArgumentError, BudgetError
+from inid.cli.options import COMMON, NOISE, PROMISE, TABLE, Command, Values, flag_name, job_from
+from inid.errors import ArgumentError, BudgetError, RecordError
 from inid.jobs import Job, PlannedJob, ReleasedJob, plan_job, release_job
-from inid.jobs.charging import InterruptedReleaseError, OneCharge, UnansweredError, charge_in_words
-from inid.jobs.failures import sentence_of
-from inid.jobs.ledgers import is_file
-from inid.jobs.result_files import check_apart, check_writable, write_whole
-from inid.schema import keys
+from inid.jobs.ledgers import InterruptedReleaseError, OneCharge, UnansweredError, charge_in_words
+from inid.jobs.result_files import check_apart, check_writable, frame_as_csv, write_whole
+from inid.schema import Key, key, keys
+from inid.schema.error_messages import sentence_of
+from inid.schema.values import File, whole
+from inid.tables import synthetic_rows
 
-__all__ = ["RELEASE", "run_job"]
+_FILE = Key("file", File(), "FILE", "The record of a release of synthetic rows.", positional=True)
+_NUMBER = Key("number", whole(), "N", "How many rows to make (default: the noisy number of rows of the table).")
+
+
+def rows(values: Values) -> None:
+    """Make rows of a record, and write them."""
+    console = Console(values)
+    path = _FILE.of(values)
+    if path is None:
+        raise ArgumentError("a file is missing: name what inid release --synthetic --record wrote.")
+    out, number = key("rows_out").of(values), _NUMBER.of(values)
+    if out is None and (console.quiet or console.json):
+        raise ArgumentError("nobody would see the rows: pass --rows-out, or leave out --quiet and --json.")
+    if out is not None:
+        check_apart({"FILE": path, "--rows-out": out})
+        check_writable("--rows-out", out)
+    if not path.exists():
+        raise ArgumentError(f"there is no file {str(path)!r}.")
+    record: Any = read_json(path, path.read_bytes())
+    if not isinstance(record, dict):
+        raise RecordError(f"{path} is no record of a release.")
+    made = 0
+
+    def written(progress: bool | None) -> str:
+        nonlocal made
+        frame = synthetic_rows(record, number, progress=progress)
+        made = frame.num_rows  # lines would be more: a value may have several
+        return frame_as_csv(frame)
+
+    text = rows_text(console, written)
+    if out is None:
+        console.text(text)
+        return
+    write_whole(out, text)
+    console.document({"command": "rows", "rows": made, "rows_out": str(out)})
+    console.line(f"{made:,} rows went to {out}. They follow from released numbers, and cost nothing.")
+
+
+def rows_text(console: Console, make: Callable[[bool | None], str]) -> str:
+    """The rows as text, with a line that says how far they are on a terminal; what is to be said of them is a note."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        text = make(None if console.prints else False)
+    for warning in caught:
+        console.note(str(warning.message))
+    return text
+
+
+ROWS = Command(
+    "rows",
+    rows,
+    (_FILE, _NUMBER, key("rows_out").saying("Write them to this CSV file instead of printing them."), *COMMON),
+    """Make synthetic rows of a record.
+
+    They follow from the numbers of a release with --synthetic --record, whose proof is checked
+    first. The table is not read and no budget is spent, however often you do this.
+    """,
+    """
+  inid release people.csv --domains sex=F,M --bounds age=0:100 --bins age=10 --synthetic --epsilon 1 --delta 1e-9 \\
+    --ledger more.db --record made.json --quiet
+  inid rows made.json --number 1000 --rows-out more.csv
+""",
+)
+
 
 _MOST_LINES = 60
 
@@ -32,33 +97,29 @@ def release(values: Values) -> None:
 
 
 def run_job(console: Console, job: Job, title: str | None = None) -> ReleasedJob:
-    """Check everything, charge, draw, write.
-
-    Raises:
-        CommandError: The ledger refuses; nothing was charged.
-        UnansweredError: It was charged, and not all of the answer is where it was wanted.
-        InterruptedReleaseError: It was interrupted; the text says whether it was charged.
-    """
+    """Check everything, charge, draw, write."""
     outputs = job.outputs
     unseen = (console.quiet and not console.json) or sys.stdout is None
     if unseen and outputs.out is None and outputs.record is None:
-        raise ArgumentError("a quiet release would be paid for and lost: pass --out or --record, or leave out --quiet.")
+        raise ArgumentError(
+            "a quiet release would be charged and its numbers lost: pass --out or --record, or leave out --quiet."
+        )
     _check_files(job)
     replaced = {path for path in _written(job).values() if path.exists()}
     with console.working("Planning"):
         planned = plan_job(job, flag_name)
-    for key in ("called", "rows_are"):
-        if outputs.report is None and getattr(outputs, key):
-            console.note(f"{flag_name(key)} is about a report, and none is written: pass --report page.html.")
+    for name in ("called", "rows_are"):
+        if outputs.report is None and getattr(outputs, name):
+            console.note(f"{flag_name(name)} is about a report, and none is written: pass --report page.html.")
     charge = OneCharge()
     try:
         released = _released(console, planned, title, charge)
         _deliver(console, released, replaced)
-        process.said()
+        process.finish()
     except InterruptedReleaseError:
         raise
     except KeyboardInterrupt:
-        process.said()
+        process.finish()
         raise charge.interrupted() from None
     return released
 
@@ -72,11 +133,7 @@ def _released(console: Console, planned: PlannedJob, title: str | None, charge: 
 
 
 def _check_files(job: Job) -> None:
-    """Make sure that every file can be written.
-
-    Raises:
-        InidError: One cannot; nothing was charged yet.
-    """
+    """Make sure that every file can be written."""
     address, written = job.ledger.ledger, _written(job)
     ledger = {"--ledger": Path(address)} if address is not None and is_file(address) else {}
     for name, path in (written | ledger).items():
@@ -86,19 +143,14 @@ def _check_files(job: Job) -> None:
 
 def _written(job: Job) -> dict[str, Path]:
     """Every file that is written, by the flag that names it."""
-    found = {"--out": job.outputs.out, "--report": job.outputs.report, "--record": job.outputs.record}
+    files = {"--out": job.outputs.out, "--report": job.outputs.report, "--record": job.outputs.record}
     for name, part in job.parts.items():
-        found[f"--rows-out of {name}" if name else "--rows-out"] = part.outputs.rows_out
-    return {name: path for name, path in found.items() if path is not None}
+        files[f"--rows-out of {name}" if name else "--rows-out"] = part.outputs.rows_out
+    return {name: path for name, path in files.items() if path is not None}
 
 
 def _deliver(console: Console, released: ReleasedJob, replaced: set[Path]) -> None:
-    """Write and print what was released. The numbers are paid for: whatever fails, they get out.
-
-    Raises:
-        UnansweredError: A file could not be written, or the output.
-        OutputClosedError: Nobody reads the output any more, and the numbers are in the files.
-    """
+    """Write and print what was released. The numbers are paid for: whatever fails, they get out."""
     outputs = released.planned.job.outputs
     files: list[tuple[str, Path | None, Callable[[], str]]] = [
         ("estimates", outputs.out, released.csv),
@@ -121,11 +173,11 @@ def _deliver(console: Console, released: ReleasedJob, replaced: set[Path]) -> No
             failed.append(f"{path} could not be written: {outcome(error)[0]}")
         else:
             kept.append(f"The {what} went to {path}{', in place of an earlier file' if path in replaced else ''}.")
-    whole = not failed and bool(outputs.out or outputs.record)
+    is_kept = not failed and bool(outputs.out or outputs.record)
     try:
-        _print(console, released, kept, whole=whole, instead=bool(failed))
+        _print(console, released, kept, whole=is_kept, instead=bool(failed))
     except OutputClosedError:
-        if whole:
+        if is_kept:
             raise
         failed.append("The output was closed before all results were printed; with --out or --record they are kept.")
     except Exception as error:  # noqa: BLE001 - it is paid for
@@ -157,8 +209,8 @@ def _print(console: Console, released: ReleasedJob, kept: list[str], *, whole: b
         print_estimates(console, part.estimates, released.level, most=_MOST_LINES if whole else None)
     if released.may_be_full:
         console.note(
-            "A released count may be at the limit on the table's rows, at which sums and counts stop: if the table has "
-            "more rows than --table-max-rows says, these numbers are wrong."
+            "A released count may have reached --table-max-rows, where sums and counts stop: if the table has more "
+            "rows, these numbers are wrong."
         )
     console.line()
     print_gain(console, released.planned.summary)
@@ -171,13 +223,7 @@ def _print(console: Console, released: ReleasedJob, kept: list[str], *, whole: b
 RELEASE = Command(
     "release",
     release,
-    (
-        *TABLE,
-        *PROMISE,
-        *NOISE,
-        *(one for one in keys("ledger", "output") if one.name != "part"),
-        *COMMON,
-    ),
+    (*TABLE, *PROMISE, *NOISE, *(one for one in keys("ledger", "output") if one.name != "part"), *COMMON),
     """Publish statistics of a table.
 
     The ledger is charged first, then the noise is added and the results are written. Whether the files can be written

@@ -6,33 +6,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inid.accounting import Ledger
-from inid.cli.commands.base import Command, Values
-from inid.cli.console import Console, OutputClosedError
-from inid.cli.exit_codes import CommandError, ExitCode
+from inid.cli.console import CommandError, Console, ExitCode, OutputClosedError
 from inid.cli.interrupts import process
-from inid.cli.options import COMMON, PROMISE, TABLE, argument, flag_name, keys_named, switch
+from inid.cli.options import COMMON, PROMISE, TABLE, Command, Values, argument, flag_name, keys_named, switch
 from inid.errors import ArgumentError, BudgetError
-from inid.jobs.failures import sentence_of
 from inid.jobs.result_files import check_writable, write_whole
 from inid.jobs.streams import OPEN_KEYS, paying, stream_arguments, stream_csv, stream_ledger
 from inid.schema import Key, key, keys
+from inid.schema.error_messages import sentence_of
 from inid.schema.values import Word
-from inid.tables.report_inputs import as_estimates
+from inid.tables.presentation import as_estimates
 
 if TYPE_CHECKING:
     from inid.tables import Stream
     from inid.tables.streams.results import SumResult
 
-__all__ = ["OPEN", "RELEASE_PERIOD", "SHOW_STREAM"]
-
-_STREAM = argument("stream", "STREAM", "The stream's own file: a secret, since it holds exact sums.")
+_STREAM = argument("stream", "STREAM", "The stream's file. Keep it secret: it holds exact sums.")
 _FILES = (
     key("out").saying("Write all answers so far to this CSV file.", in_file=False),
     key("report").saying("Write a page about the stream to this HTML file.", in_file=False),
 )
 _STOPPED = (
-    "stopped: no ledger was charged, since a stream is paid for when it is opened. Ask for the period again: its "
-    "numbers are shown if it was released, and if its row was lost, that is said."
+    "stopped: no ledger was charged, since a stream is paid for when it is opened. Ask for the period again: you "
+    "see its numbers if it was released, or that its row was lost."
 )
 _CLOSED = (OutputClosedError,)  # what was asked for is in the stream's file by then
 _LEDGER = (key("ledger").saying("The ledger that pays for the stream and leases its rows."), key("name"))
@@ -41,8 +37,8 @@ _PERIOD = argument("period", "PERIOD", "The name of the period; periods are rele
 _EMPTY = switch("empty", "The period has no rows.", in_file=False)
 _DRY_RUN = switch("dry_run", "Show the plan; make nothing and charge nothing.")
 _WINDOW = (
-    Key("first", Word(), "PERIOD", "With --last: the sum over the periods from this one on."),
-    Key("last", Word(), "PERIOD", "With --first: to this one."),
+    Key("first", Word(), "PERIOD", "With --last: the first period of a sum over several."),
+    Key("last", Word(), "PERIOD", "With --first: the last period of the sum."),
 )
 
 
@@ -65,7 +61,7 @@ def open_stream(values: Values) -> None:
             console.line(
                 "Nothing was charged." if dry else f"The stream is in {path}. Keep it secret: it holds exact sums."
             )
-            process.said()
+            process.finish()
 
 
 def release_period(values: Values) -> None:
@@ -76,13 +72,13 @@ def release_period(values: Values) -> None:
     if period is None:
         raise ArgumentError("a period is missing: name it, for example 2027-03.")
     if (table is None) != empty:
-        raise ArgumentError("name the file with the period's rows, or state --empty where it has none, not both.")
+        raise ArgumentError("name the file with the period's rows, or state --empty if it has none; not both.")
     _check_files(values)
     with _opened(values, stopped=_STOPPED) as (stream, ledger), _refusals():
         with console.working("Summing and adding noise"):
             made = stream.release(period, table)
         _deliver(console, stream, ledger, values, [made.period, made.total], "stream release")
-        process.said()
+        process.finish()
 
 
 def show_stream(values: Values) -> None:
@@ -115,13 +111,13 @@ def _deliver(
         from inid.tables.streams.page import stream_page
 
         write_whole(report, stream_page(stream, ledger, None))
-    found = [
+    estimates = [
         {"what": made.what, "first": made.first, "last": made.last, "missing": list(made.missing)}
         | {"private": made.private, **row.to_dict()}
         for made in results
-        for row in as_estimates(made.rows)
+        for row in as_estimates(made.answers)
     ]
-    console.document({"command": command, "level": stream.level, "lost": list(stream.lost), "results": found})
+    console.document({"command": command, "level": stream.level, "lost": list(stream.lost), "results": estimates})
     for made in results:
         console.line()
         console.lines(str(made))
@@ -172,7 +168,7 @@ OPEN = Command(
         _DRY_RUN,
         *COMMON,
     ),
-    """Plan the same statistics for every period, and charge the ledger once, for all of them.
+    """Plan the same statistics for every period, and charge the ledger once for all of them.
 
     TABLE has the columns of every period; its rows are not read. Noise is correlated over time, so that totals have
     less error than those of independent periods.
@@ -186,19 +182,10 @@ OPEN = Command(
 RELEASE_PERIOD = Command(
     "release",
     release_period,
-    (
-        _STREAM,
-        _PERIOD,
-        _TABLE,
-        _EMPTY,
-        *_LEDGER,
-        key("level"),
-        *_FILES,
-        *COMMON,
-    ),
+    (_STREAM, _PERIOD, _TABLE, _EMPTY, *_LEDGER, key("level"), *_FILES, *COMMON),
     """Release one period: its numbers, and the totals so far.
 
-    A period is released once; asked for again, the same numbers are shown.
+    A period is released once. If you ask for it again, you see the same numbers.
     """,
     """
   inid stream release visits.db 2027-01 people.csv --ledger budget.db
@@ -209,17 +196,10 @@ RELEASE_PERIOD = Command(
 SHOW_STREAM = Command(
     "show",
     show_stream,
-    (
-        _STREAM,
-        *_WINDOW,
-        *_LEDGER,
-        key("level"),
-        *_FILES,
-        *COMMON,
-    ),
+    (_STREAM, *_WINDOW, *_LEDGER, key("level"), *_FILES, *COMMON),
     """Show what was released: every period and total, or one window.
 
-    Nothing is spent. With --ledger, periods whose row was lost last are known, too.
+    Nothing is spent. With --ledger, the list of lost periods is complete.
     """,
     """
   inid stream show visits.db

@@ -8,24 +8,21 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from inid.cli.commands.base import Command, Values
 from inid.cli.console import Console
 from inid.cli.interrupts import process
-from inid.cli.options import COMMON, NOISE, PROMISE, TABLE, keys_named, switch
+from inid.cli.options import COMMON, NOISE, PROMISE, TABLE, Command, Values, keys_named, switch
 from inid.errors import ArgumentError, MissingExtraError
 from inid.jobs import job_keys
 from inid.jobs.demonstration import demonstration_csv, demonstration_publication, demonstration_table
 from inid.jobs.ledgers import make_ledger
 from inid.promises import ApproxDP
 from inid.schema import Key, key
-from inid.schema.number_types import Whole
-
-__all__ = ["STUDIO"]
+from inid.schema.values import Whole
 
 _NEEDED = ("starlette", "uvicorn", "jinja2")
 _TOTAL = ApproxDP(epsilon=3, delta=1e-6)  # of the demonstration's ledger
 _OUTPUTS = ("out", "report", "record", "rows_out")
-_DEMO = switch("demo", "A public medical table and a ledger of its own, to try it.", in_file=False)
+_DEMO = switch("demo", "Try it on a public medical table with its own ledger.", in_file=False)
 _PORT = Key(
     "port",
     Whole("a port from 1 to 65535", lambda x: 0 <= x <= 65535 and x == int(x)),
@@ -40,40 +37,35 @@ def studio(values: Values) -> None:
     """Serve the page until it is interrupted."""
     missing = [name for name in _NEEDED if find_spec(name) is None]
     if missing:
-        raise MissingExtraError(f"the page needs {', '.join(missing)}: run pip install 'inid[studio]' first.")
+        raise MissingExtraError(f"the page needs {', '.join(missing)}: run pip install '.[studio]' in inid's checkout.")
     console = Console(values)
     port, demo = _PORT.of(values), _DEMO.of(values)
     if demo and (values.get("table") or values.get("ledger")):
-        raise ArgumentError("--demo brings a table and a ledger of its own: leave out TABLE and --ledger.")
+        raise ArgumentError("--demo has its own table and ledger: leave out TABLE and --ledger.")
     page = import_module("inid.studio")  # by name: the page and the command stand side by side
     with tempfile.TemporaryDirectory(prefix="inid-demo-") if demo else nullcontext() as folder:
         with console.working("Reading the names of the columns"):
-            made = _demonstration(page, Path(folder)) if folder else _on_files(page, values)
+            studio_run = _demonstration(page, Path(folder)) if folder else _on_files(page, values)
         process.serve()
-        page.serve(
-            made,
-            port=port or 0,
-            browser=not _NO_BROWSER.of(values),
-            note=console.lines,
-        )
+        page.serve(studio_run, port=port or 0, browser=not _NO_BROWSER.of(values), note=console.lines)
 
 
 def _on_files(page: Any, values: Values) -> Any:
     table, ledger = key("table").of(values), key("ledger").of(values)
     start = _without_files({name: value for name, value in values.items() if name in job_keys()})
-    made = page.Studio(page.Folder(Path.cwd(), table, ledger), start)
+    studio_run = page.Studio(page.Folder(Path.cwd(), table, ledger), start)
     if table is not None:
-        made.planner.columns(made.folder.stated_table)  # a file that cannot be read is said in the terminal
-    return made
+        studio_run.planner.columns(studio_run.folder.stated_table)  # a file that cannot be read is said in the terminal
+    return studio_run
 
 
 def _without_files(job: Mapping[str, Any]) -> dict[str, Any]:
     """A job without the files that it writes: the page has names of its own for them."""
-    found = {name: value for name, value in job.items() if name not in _OUTPUTS}
-    if isinstance(questions := found.get("question"), Mapping):
-        owns = {name: own for name, own in questions.items() if isinstance(own, Mapping)}
-        found["question"] = dict(questions) | {name: _without_files(own) for name, own in owns.items()}
-    return found
+    kept = {name: value for name, value in job.items() if name not in _OUTPUTS}
+    if isinstance(questions := kept.get("question"), Mapping):
+        options = {name: stated for name, stated in questions.items() if isinstance(stated, Mapping)}
+        kept["question"] = dict(questions) | {name: _without_files(stated) for name, stated in options.items()}
+    return kept
 
 
 def _demonstration(page: Any, folder: Path) -> Any:
@@ -102,7 +94,7 @@ STUDIO = Command(
     ),
     """Plan and release on a page in the browser.
 
-    A page on this machine alone: state public facts, see the expected error of every number before anything is spent,
+    The page stays on this machine. State public facts, see the expected error of every number before anything is spent,
     then release and download. Options fill in the form. Files under the current folder can be chosen; what is released
     is kept there in inid-releases.
     """,

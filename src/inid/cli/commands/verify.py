@@ -6,17 +6,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from inid.accounting import CompositionProof, JointCharge, JointProof, verify_record
-from inid.cli.commands.base import Command, Values
+from inid.accounting.stores import is_file
 from inid.cli.console import Console
-from inid.cli.options import COMMON, argument
+from inid.cli.options import COMMON, Command, Values, argument
 from inid.errors import ArgumentError, RecordError
-from inid.jobs.ledgers import is_file, open_existing
+from inid.jobs.ledgers import open_existing
 from inid.planning import Certificate, NoisePlan
+from inid.releasing import check_release
 from inid.schema import key
 from inid.tables import verify_result
-from inid.tables.publication.record import is_publication
-
-__all__ = ["VERIFY", "read_json"]
+from inid.tables.verification import is_publication
 
 _FILE = argument("file", "FILE", "A plan or a release record (JSON), or a ledger: a file or a postgresql:// address.")
 
@@ -24,22 +23,20 @@ _CURE = "name what inid plan --out or inid release --record wrote, or a ledger"
 _SQLITE = b"SQLite format 3\x00"
 _PROVED = {
     "plan": "The noise of this plan keeps its promise.",
-    "release": "Its noise keeps the promise, its plan covers the question, and every estimate and interval is the one "
-    "that its noisy sums give. It cannot prove that the noise was random, whose sums they are, or that a ledger was "
-    "charged; compare the digest with the one that was published.",
-    "publication": "Of every part: its noise keeps its part of the promise, its plan covers its question, and every "
-    "estimate and interval is the one that its noisy numbers give. The parts are those that were charged, and together "
-    "they keep the promise. It cannot prove that the noise was random, whose numbers they are, or that a ledger was "
-    "charged; compare the digest with the one that was published.",
+    "release": "Its noise keeps the promise, its plan covers the question, and every estimate and interval follows "
+    "from its noisy sums. This cannot prove that the noise was random, which table the sums are of, or "
+    "that a ledger was charged. Compare the digest with the published one.",
+    "publication": "In every part the noise keeps its part of the promise, the plan covers the question, and every "
+    "estimate and interval follows from the noisy numbers. The parts are those that were charged, "
+    "and together they keep the promise. This cannot prove that the noise was random, which table "
+    "the numbers are of, or that a ledger was charged. Compare the digest with the published one.",
     "noisy values": "The noise of this release keeps its promise. The record holds noisy values only, and cannot prove "
     "that they were not changed.",
 }
 
-_EARLIER = "It is of version 0.2: what it expected of the plan (lines, gains, comparison) is not proved."
-
 
 class _Proved(NamedTuple):
-    """What was proved: the kind of record, its proof made anew, its digest, and the rules that it names (0.2: none)."""
+    """What was proved: the kind of record, its proof made anew, its digest, and the rules that it names."""
 
     kind: str
     certificate: Certificate | CompositionProof | JointProof
@@ -71,19 +68,14 @@ def verify(values: Values) -> None:
     console.line(f"The {kind} in {path} holds.")
     console.line(_PROVED[kind])
     if digest:
-        console.line(_EARLIER if rules is None else f"rules: {rules}")
+        console.line(f"rules: {rules}")
         console.line(f"digest: {digest}")
     console.lines(str(certificate))
     return None
 
 
 def read_json(path: Path, content: bytes) -> Any:
-    """What a file of JSON holds, in which no name stands twice.
-
-    Raises:
-        ArgumentError: It is no record.
-        RecordError: It was cut or changed.
-    """
+    """What a file of JSON holds, in which no name stands twice."""
     try:
         return json.loads(content, object_pairs_hook=partial(_named_once, path))
     except ValueError:
@@ -93,13 +85,7 @@ def read_json(path: Path, content: bytes) -> Any:
 
 
 def _proved(path: Path, content: bytes) -> _Proved:
-    """What a file holds, proved anew.
-
-    Raises:
-        ArgumentError: It is no record.
-        RecordError: It was cut or changed.
-        GuaranteeError: It breaks its promise.
-    """
+    """What a file holds, proved anew."""
     record = read_json(path, content)
     if is_publication(record):
         return _Proved("publication", verify_result(record), str(record.get("digest")), record.get("rules"))
@@ -114,23 +100,22 @@ def _proved(path: Path, content: bytes) -> _Proved:
     if "question" in record or "results" in record or "release" in record:
         if not {"question", "digest"} <= record.keys():
             raise RecordError(
-                f"the estimates in {path} cannot be checked: it lacks the question or the digest. It was written by an "
-                "earlier version, or cut."
+                f"the estimates in {path} cannot be checked: it lacks the question or the digest. It was cut, or "
+                "changed."
             )
         return _Proved("release", verify_result(record), str(record["digest"]), record.get("rules"))
-    return _Proved("noisy values" if "values" in record else "plan", verify_record(record))
+    if {"values", "inid_release"} & record.keys():
+        check_release(record)
+        return _Proved("noisy values", verify_record(record))
+    return _Proved("plan", verify_record(record))
 
 
 def _named_once(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON in which no name stands twice: its readers might take either value, the digest covers one.
-
-    Raises:
-        RecordError: A name stands twice.
-    """
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    """An object of JSON in which no name stands twice: its readers might take either value, the digest covers one."""
+    content = dict(pairs)
+    if len(content) != len(pairs):
         raise RecordError(f"{path} was changed: a name stands twice in one of its objects.")
-    return found
+    return content
 
 
 def _ledger(console: Console, address: str, name: str) -> None:
@@ -157,14 +142,10 @@ def _ledger(console: Console, address: str, name: str) -> None:
 VERIFY = Command(
     "verify",
     verify,
-    (
-        _FILE,
-        key("name"),
-        *COMMON,
-    ),
+    (_FILE, key("name"), *COMMON),
     """Prove a plan, a record or a ledger again.
 
-    Everything is derived anew from the stored numbers themselves: the promise from the noise, and for a release every
+    Everything is derived again from the stored numbers: the promise from the noise, and for a release every
     estimate and interval from its noisy sums. Exit code 4 says that the proof failed.
     """,
     """

@@ -1,10 +1,15 @@
 """Norms and sums by few products or launches, with bounds on what they round.
 
-fused_norms     norms of gradients that are never written down, rounded upwards
-fused_sums      their weighted sums
-fused_rounding  what rounding can do to a product of matrices
-fused_kernels   the same on a GPU; `fused_triton` is what it runs
-row_kernels     rows of a layer in one kernel; `row_triton` is what it runs
-gpu_clipping    norms and shares of a group in few launches
-stacked_layers  like layers taken together
+`rounding` says what rounding can do to a product of matrices; `ghost_norms` has the norms and sums of gradients that
+are never written down; `ghost_kernels` and `grad_sample_kernels` launch what `triton_kernels` runs on a GPU.
 """
+
+from inid.dpsgd.kernels.ghost_norms import (
+    absolute_sum,
+    add_products,
+    direct_bound,
+    folded,
+    gram_bound,
+    weighted_product,
+)
+from inid.dpsgd.kernels.rounding import chunked

@@ -18,19 +18,12 @@ from torch import Tensor
 from inid.dpsgd.loss.nodes import Edge, edge_of
 from inid.dpsgd.loss.outside_hooks import watch_hooks
 
-__all__ = ["Listener", "listen"]
-
 
 class Listener(Protocol):
     """What is told of every backward."""
 
     def before_backward(self, ends: list[Edge], *, handed: bool) -> None:
-        """Look at a backward from these ends of the graph, or refuse it.
-
-        Args:
-            ends: Where it begins.
-            handed: Whether the caller handed gradients over, instead of leaving them to torch.
-        """
+        """Look at a backward from these ends of the graph, or refuse it."""
 
 
 _LISTENERS: "WeakSet[Any]" = WeakSet()

@@ -43,8 +43,6 @@ from inid.dpsgd.loss.nodes import (
 )
 from inid.errors import GuaranteeError
 
-__all__ = ["LossGraph", "Rows", "refused"]
-
 CURE = (
     "use private.loss(loss_fn, outputs, *targets), which takes the loss row by row, or private.backward(losses) with "
     "one loss per row"
@@ -69,14 +67,7 @@ _Kind = Rows | str
 
 @dataclass(eq=False)
 class LossGraph:
-    """The graph of one loss, from its end to the outputs of a model.
-
-    Attributes:
-        outputs: Where outputs come from, and along which dimension of each the rows lie.
-        rows: How many rows the batch has.
-        known: The parameters of the model.
-        lenient: Whether what is not in the lists is taken for harmless, instead of being refused.
-    """
+    """The graph of one loss, from its end to the outputs of a model."""
 
     outputs: Mapping[Edge, int]
     rows: int
@@ -88,14 +79,7 @@ class LossGraph:
     _quotients: list[tuple[Any, int]] = field(default_factory=list)  # the same, with the number of all positions
 
     def check(self, ends: Iterable[Edge]) -> bool:
-        """Refuse a loss that may mix rows; else let its means divide by public numbers.
-
-        Returns:
-            Whether the loss depends on the outputs.
-
-        Raises:
-            GuaranteeError: The loss is refused, by the name of what does it.
-        """
+        """Refuse a loss that may mix rows; else let its means divide by public numbers."""
         kinds = {self.kind_of(end) for end in ends}
         if self._trained and kinds != {_OUTSIDE}:
             raise GuaranteeError(

@@ -7,26 +7,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inid.dpsgd.grad_sample.output_leaves import output_leaves
 from inid.dpsgd.loss.nodes import Edge, reduction_of
-from inid.dpsgd.sampling.drawn_batch import Drawn
-from inid.dpsgd.trial.model_outputs import output_leaves
+from inid.dpsgd.sampling.batch_state import BatchState
 from inid.errors import GuaranteeError
 
-__all__ = ["check_reduction", "watched"]
 
-
-def watched(output: Any, met: Tensor | None, drawn: Drawn, *, mean: bool) -> Any:
+def watched(output: Any, met: Tensor | None, drawn: BatchState, *, mean: bool) -> Any:
     """The output of the model, after which a mean loss over the drawn examples alone is refused in the backward.
 
     Such a mean divides by their secret number. Rows in another order than the loader's are refused at once.
 
     Padding repeats the first drawn row, so a loss over all rows sends a gradient back to it whenever it does to that.
-
-    Args:
-        output: What the model returned.
-        met: The first tensor that it was called with.
-        drawn: What the loader handed out.
-        mean: Whether the loss is a mean.
     """
     if (
         drawn.ahead or not drawn.to_be_watched
@@ -61,12 +53,7 @@ def watched(output: Any, met: Tensor | None, drawn: Drawn, *, mean: bool) -> Any
 
 
 def check_reduction(ends: Sequence[Edge], *, mean: bool) -> None:
-    """Warn of a loss that adds up otherwise than `loss_reduction` says; the promise holds, but training suffers.
-
-    Args:
-        ends: Where the loss comes from.
-        mean: Whether `loss_reduction` is "mean".
-    """
+    """Warn of a loss that adds up otherwise than `loss_reduction` says; the promise holds, but training suffers."""
     found = reduction_of(ends[0]) if len(ends) == 1 else None
     if found is not None and (found == "mean") is not mean:
         said = "mean" if mean else "sum"

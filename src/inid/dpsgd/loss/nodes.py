@@ -7,27 +7,6 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-__all__ = [
-    "ALONG",
-    "CUTTING",
-    "ELEMENTWISE",
-    "FIRST",
-    "LINEAR",
-    "LOSSES",
-    "MOVED",
-    "PRODUCTS",
-    "RESHAPED",
-    "SAID",
-    "Edge",
-    "dimensions_of",
-    "edge_of",
-    "is_number",
-    "reduction_of",
-    "shape_of",
-    "signed",
-    "smoothed_positions",
-]
-
 Edge = tuple[Any, int]  # a node of autograd, and which of its outputs
 
 

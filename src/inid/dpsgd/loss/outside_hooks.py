@@ -20,8 +20,6 @@ from torch.utils.hooks import RemovableHandle
 from inid.dpsgd.loss.nodes import Edge
 from inid.errors import GuaranteeError
 
-__all__ = ["check_hooks", "inside_model", "watch_hooks"]
-
 _KEPT = "inid: hooks on tensors"  # in the dictionary that every node keeps for others
 _HERE = threading.local()  # depth: how many forwards of private models are under way
 _NOTED: list["_Hook"] = []
@@ -77,14 +75,7 @@ def inside_model() -> Generator[None]:
 
 
 def check_hooks(ends: Iterable[Edge]) -> None:
-    """Refuse a backward in which hooks from outside of a model would run.
-
-    Args:
-        ends: Where the backward begins.
-
-    Raises:
-        GuaranteeError: There are some.
-    """
+    """Refuse a backward in which hooks from outside of a model would run."""
     _NOTED[:] = [hook for hook in _NOTED if hook.there()]
     if not _NOTED:
         return

@@ -5,8 +5,6 @@ from torch.nn import functional
 
 from inid.errors import ArgumentError
 
-__all__ = ["per_example_loss"]
-
 
 def per_example_loss(logits: Tensor, labels: Tensor, *, ignore_index: int = -100, shift: bool = False) -> Tensor:
     """The cross-entropy of each example: the mean over its own labels, whatever the others have.

@@ -1,9 +1,12 @@
-"""The noise of a step, and noise that remembers: later noise takes back part of earlier noise.
+"""The noise of a step (`step_noise`), and noise that is correlated over steps: later noise takes back earlier noise."""
 
-step_noise        a plan over the groups, and draws by it; start reading here
-banded            which steps' noise is correlated, how strongly, and what that gives
-training_plan     noise, memory and gain of a run before it is trained
-correlation       what a run takes of `correlation=`, in words and numbers
-correlated_run    a run with correlated noise: its turns are paid for, then noise is drawn
-correlated_noise  the noise of earlier steps that is held, and the next row; also of the exact law
-"""
+from inid.dpsgd.noise.banded import Banded
+from inid.dpsgd.noise.correlated_noise import (
+    CorrelatedNoise,
+    CorrelatedRun,
+    ExactCorrelatedNoise,
+    NoiseHistory,
+    whole_coefficients,
+)
+from inid.dpsgd.noise.step_noise import Recipe, add_scaled, quanta_of
+from inid.dpsgd.noise.training_plan import Correlation, TrainingChoice, TrainingPlan, best_of, plan_training

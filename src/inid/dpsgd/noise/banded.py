@@ -7,7 +7,7 @@ public lower triangular C; used is C^-1 y = x + C^-1 z. C has `bands` diagonals,
 
 **What one example costs.** A column of C says what one participation in a step adds to
 all releases. Its norm is at most |c| <= 1, and participations that are `bands` or more steps apart touch no release in
-common. So under cyclic sampling (`cyclic_sampling`) every participation costs what a step of its own would cost with
+common. So under cyclic sampling (`cyclic_schedule`) every participation costs what a step of its own would cost with
 the same noise, whatever the signs of c and whatever gradients follow from earlier releases.
 
 **What it gives.** The noise in the running sum of t steps has the variance sigma^2 sum_{s<t} B_s^2, with the series
@@ -24,9 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid import arguments
-from inid.numbers.series import square_root_coefficients
-
-__all__ = ["Banded"]
+from inid.numbers.sums import square_root_coefficients
 
 Series = NDArray[np.float64]
 

@@ -11,23 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from inid.dpsgd.accountant import Mechanism
-from inid.dpsgd.rows.clipped_sums import ClippingKind
+from inid.dpsgd.grad_sample.clipped_sums import ClippingKind
 from inid.noise import add_noise, current_source
 from inid.planning import NoisePlan, plan
 from inid.promises import GaussianDP, PureDP
 from inid.sets import Neighbours, Sensitivity
-
-__all__ = [
-    "QUANTUM",
-    "Allocation",
-    "Recipe",
-    "Source",
-    "add_planned_noise",
-    "add_scaled",
-    "element_bounds",
-    "quanta_of",
-    "standard_noise",
-]
 
 Allocation = Literal["optimal", "spr", "iid"]
 Source = Literal["torch", "exact"]
@@ -39,18 +27,7 @@ QUANTUM = 2.0**-16
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a step's noise depends on besides the thresholds.
-
-    Attributes:
-        clipping: How gradients are clipped.
-        sizes: How many numbers each group holds.
-        mechanism: The noise.
-        allocation: How it is divided among the groups.
-        total: The threshold of the whole, or None.
-        level: mu (Gaussian) or epsilon (Laplace) of a step on the whole data.
-        neighbours: The relation for which the promise holds.
-        names: The groups' names, shown in plans.
-    """
+    """What a step's noise depends on besides the thresholds."""
 
     clipping: ClippingKind
     sizes: tuple[int, ...]
@@ -81,50 +58,45 @@ class Recipe:
 
 
 def element_bounds(thresholds: Sequence[float], sizes: Sequence[int], norm: int) -> list[float]:
-    """What an entry is held to so that a whole group stays within its threshold (the paper's element-wise clipping).
-
-    >>> element_bounds([1.0], [4], 2), element_bounds([1.0], [4], 1)
-    ([0.5], [0.25])
-    """
+    """What an entry is held to so that a whole group stays within its threshold (the paper's element-wise clipping)."""
     return [c / (math.sqrt(size) if norm == 2 else size) for c, size in zip(thresholds, sizes, strict=True)]
 
 
-def quanta_of(made: NoisePlan) -> list[float]:
+def quanta_of(noise_plan: NoisePlan) -> list[float]:
     """A power of two for every run of a plan, well below its scale."""
-    return [2.0 ** math.floor(math.log2(scale)) * QUANTUM for scale, _ in made.runs]
+    return [2.0 ** math.floor(math.log2(scale)) * QUANTUM for scale, _ in noise_plan.runs]
 
 
-def add_planned_noise(sums: Tensor, made: NoisePlan, source: Source, counts: Sequence[int] | None = None) -> Tensor:
-    """Sums with the plan's noise: exact, or by the generators of torch and NumPy.
-
-    Args:
-        sums: The sums.
-        made: The plan.
-        source: Where noise comes from.
-        counts: How many entries of each run of the plan are here, where the others are in other processes.
-    """
+def add_planned_noise(
+    sums: Tensor, noise_plan: NoisePlan, source: Source, counts: Sequence[int] | None = None
+) -> Tensor:
+    """Sums with the plan's noise: exact, or by the generators of torch and NumPy."""
     if source == "exact":
-        noisy = add_noise(sums.double().cpu().numpy(), _written_out(made, counts), made.mechanism)
+        noisy = add_noise(sums.double().cpu().numpy(), _written_out(noise_plan, counts), noise_plan.mechanism)
         return torch.from_numpy(noisy).to(sums.device)
     if current_source().silent:
         return sums.clone()
-    return add_scaled(standard_noise(sums, made.mechanism), sums, made, counts)
+    return add_scaled(standard_noise(sums, noise_plan.mechanism), sums, noise_plan, counts)
 
 
-def _written_out(made: NoisePlan, counts: Sequence[int] | None) -> NDArray[np.float64]:
-    """The scale of every entry; of long runs much faster than `made.scales`."""
-    here = [count for _, count in made.runs] if counts is None else counts
+def _written_out(noise_plan: NoisePlan, counts: Sequence[int] | None) -> NDArray[np.float64]:
+    """The scale of every entry; of long runs much faster than `noise_plan.scales`."""
+    here = [count for _, count in noise_plan.runs] if counts is None else counts
     scales, start = np.empty(sum(here)), 0
-    for (scale, _), count in zip(made.runs, here, strict=True):
+    for (scale, _), count in zip(noise_plan.runs, here, strict=True):
         scales[start : start + count] = scale
         start += count
     return scales
 
 
-def add_scaled(noise: Tensor, sums: Tensor, made: NoisePlan, counts: Sequence[int] | None = None) -> Tensor:
+def add_scaled(noise: Tensor, sums: Tensor, noise_plan: NoisePlan, counts: Sequence[int] | None = None) -> Tensor:
     """Noise of scale 1, which is written over, times the plan's scales, and the sums."""
     # Scaled where it lies, run by run: a vector of scales would be as long as the model, and held all the while.
-    runs = made.runs if counts is None else [(run[0], here) for run, here in zip(made.runs, counts, strict=True)]
+    runs = (
+        noise_plan.runs
+        if counts is None
+        else [(run[0], here) for run, here in zip(noise_plan.runs, counts, strict=True)]
+    )
     up = 1.0 if sums.dtype == torch.float64 else 1 + 2.0**-22  # not below the plan's in less precision than its own
     pieces = torch.split(noise, [count for _, count in runs])
     torch._foreach_mul_(pieces, [scale * up for scale, _ in runs])  # as torch's own optimizers do

@@ -1,4 +1,4 @@
-"""plan_training(): what correlated noise gives a run, and what it takes, before anybody trains."""
+"""What correlated noise gives a run, and what it takes, before anybody trains: `plan_training` and `correlation=`."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -8,27 +8,18 @@ from typing import Literal
 from inid import arguments
 from inid.dpsgd.accountant import Accountant, noise_multiplier_for
 from inid.dpsgd.noise.banded import Banded
-from inid.dpsgd.sampling.cyclic_sampling import CyclicGroups
+from inid.dpsgd.sampling.cyclic_schedule import CyclicGroups
 from inid.errors import ArgumentError
 from inid.promises import ApproxDP
 
-__all__ = ["TrainingChoice", "TrainingPlan", "best_of", "check_conditions", "compared", "plan_training", "tried_bands"]
-
 _PAYS = 0.95  # noise in the sums, over that of independent noise, from which on it is not worth the memory
+
 _TRIED = tuple(2**k for k in range(8))  # up to 128 bands: the noise of so many steps is held
 
 
 @dataclass(frozen=True)
 class TrainingChoice:
-    """One way of adding noise to a run.
-
-    Attributes:
-        correlation: Over how many steps noise is correlated.
-        sampling: The groups that take turns, their rate, and how often a turn is charged for.
-        noise_multiplier: The scale of fresh noise over the norm of an example's gradient.
-        ratio: The root mean squared error of the running sums, over that of independent noise.
-        single_step: The largest noise of a single step, over that of independent noise.
-    """
+    """One way of adding noise to a run."""
 
     correlation: Banded
     sampling: CyclicGroups
@@ -132,11 +123,7 @@ def plan_training(
 
 
 def tried_bands(sample_rate: Fraction, steps: int) -> list[int]:
-    """What "auto" tries: the powers of two for which a group holds a batch, and a run is longer.
-
-    >>> tried_bands(Fraction(1, 10), steps=100)
-    [1, 2, 4, 8]
-    """
+    """What "auto" tries: the powers of two for which a group holds a batch, and a run is longer."""
     return [bands for bands in _TRIED if bands * sample_rate <= 1 and bands <= steps]
 
 
@@ -182,7 +169,7 @@ def best_of(choices: Sequence[TrainingChoice], correlation: object) -> TrainingC
 
 
 def check_conditions(mechanism: object, neighbours: object) -> None:
-    """Refuse what the claim of `cyclic_sampling` does not cover."""
+    """Refuse what the claim of `cyclic_schedule` does not cover."""
     if arguments.choice("mechanism", mechanism, ("gaussian", "laplace")) == "laplace":
         raise ArgumentError(
             "correlated noise is Gaussian: what one example adds to several releases has an l2 norm of 1, and an l1 "
@@ -193,3 +180,100 @@ def check_conditions(mechanism: object, neighbours: object) -> None:
             'correlated noise is accounted for under sampling, which does not cover neighbours="replace": pass '
             'neighbours="zero_out".'
         )
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """How the noise of a run is correlated; prints what that gives and takes.
+
+    Attributes:
+        bands: Over how many steps; 1 where "auto" found that independent noise is as good.
+        sampling: The groups that take turns: their rate, and how many rounds of turns are charged for.
+        noise_multiplier: The scale of fresh noise over the norm of an example's gradient.
+        ratio: The root mean squared error of the running sums of gradients, over that of independent noise at the same
+            promise; None where no `target_epsilon` says which.
+        single_step: The largest noise of a single step, over that of independent noise at the same promise; without
+            `target_epsilon`, over fresh noise.
+        memory: How many bytes the noise of the steps before takes, in all.
+
+    >>> made = Correlation(16, CyclicGroups(Fraction(1, 100), 16, 500), 0.902, 0.495, 3.93, 60_000_000)
+    >>> print(made)
+    noise correlated over 16 steps: multiplier 0.902, 16 groups that take turns, each drawn from at the rate 0.16
+    charged from the first step on: all 500 steps, as 32 rounds of turns
+    noise in the running sums of gradients: 0.495 times that of independent noise at the same promise
+    noise in a single step: up to 3.93 times that; Adam, which divides by it, wants a larger learning rate
+    memory for the noise of 15 steps: 60 MB
+    """
+
+    bands: int
+    sampling: CyclicGroups
+    noise_multiplier: float
+    ratio: float | None
+    single_step: float
+    memory: int
+
+    def __str__(self) -> str:
+        turns = self.sampling
+        if self.bands == 1:
+            return (
+                f"independent noise, multiplier {self.noise_multiplier:.3g}: correlated noise would not have 5 % less "
+                "in the running sums of gradients"
+            )
+        known = self.ratio is not None
+        sums = f"{self.ratio:.3f} times that of independent noise at the same promise\n" if known else ""
+        return (
+            f"noise correlated over {self.bands} steps: multiplier {self.noise_multiplier:.3g}, {self.bands} groups "
+            f"that take turns, each drawn from at the rate {turns.rate:.3g}\n"
+            f"charged from the first step on: all {turns.steps} steps, as {turns.blocks} rounds of turns\n"
+            f"{'noise in the running sums of gradients: ' if known else ''}{sums}"
+            f"noise in a single step: up to {self.single_step:.2f} times {'that' if known else 'fresh noise'}; Adam, "
+            f"which divides by it, wants a larger learning rate\n"
+            f"memory for the noise of {self.bands - 1} steps: {self.memory / 1e6:.3g} MB"
+        )
+
+
+def chosen_correlation(
+    correlation: Literal["auto"] | Banded | None,
+    *,
+    mechanism: str,
+    exact: bool,
+    adaptive: bool,
+    steps: int | None,
+    sample_rate: Fraction,
+    noise_multiplier: float | None,
+    target: tuple[float, float] | None,
+    accountant: Accountant,
+    bytes_held: int,
+) -> Correlation | None:
+    """What a run takes of `correlation=`; None where noise is to be independent."""
+    if correlation is None or correlation == Banded(1):
+        return None
+    if not isinstance(correlation, Banded):
+        arguments.choice("correlation", correlation, ("auto",))
+    check_conditions(mechanism, "zero_out")
+    if steps is None:
+        raise ArgumentError(
+            "correlated noise is charged for all steps of a run, which is fixed in advance: pass steps= or epochs=."
+        )
+    if exact and adaptive:
+        raise ArgumentError(
+            'noise="exact" holds the noise of earlier steps in whole steps of one grid, and adaptive thresholds change '
+            'the grid: pass fixed thresholds, or noise="torch".'
+        )
+    if target is None:
+        if not isinstance(correlation, Banded) or noise_multiplier is None:
+            raise ArgumentError(
+                'correlation="auto" compares strategies at the same promise: pass target_epsilon and target_delta, or '
+                "state the strategy, such as correlation=dpsgd.Banded(bands=16)."
+            )
+        groups = CyclicGroups(sample_rate, correlation.bands, steps)
+        single = correlation.single_step(steps)
+        memory = (correlation.bands - 1) * bytes_held
+        return Correlation(correlation.bands, groups, noise_multiplier, None, single, memory)
+    wanted = {correlation.bands} if isinstance(correlation, Banded) else tried_bands(sample_rate, steps)
+    choices = compared({1, *wanted}, sample_rate, steps, target[0], target[1], accountant)
+    best: TrainingChoice = best_of(choices, correlation)
+    bands = best.correlation.bands
+    return Correlation(
+        bands, best.sampling, best.noise_multiplier, best.ratio, best.single_step, (bands - 1) * bytes_held
+    )

@@ -42,10 +42,10 @@ are alike, so it does not matter which one.)
 Where the number of examples is public, the dataset's order says whose they are. Where it is secret, one example less
 would move all behind it to other processes, and who fits beside whom would change: in order, a set of examples that is
 never drawn whole, because it is more than its process has places, could be. So positions are dealt out at random, in
-secret (`dealt`). The examples are then a uniform injection into all positions, and one example less leaves the others,
-as with places, a uniform injection: given whose they are, the claim holds as it stands. All processes deal by the same
-words, which follow from a secret of the first: with words of their own, two of them could hold one example, which would
-then count twice.
+secret (`partition_examples`). The examples are then a uniform injection into all positions, and one example less leaves
+the others, as with places, a uniform injection: given whose they are, the claim holds as it stands. All processes deal
+by the same words, which follow from a secret of the first: with words of their own, two of them could hold one example,
+which would then count twice.
 """
 
 import math
@@ -58,8 +58,6 @@ from inid.errors import GuaranteeError
 from inid.noise import RandomSource, current_source
 from inid.noise.source import SharedSource
 
-__all__ = ["StepPlaces", "bernoulli", "dealt", "scattered"]
-
 # A draw fits with probability 4/5 at least (Cantelli's inequality for two standard deviations), so that this many in a
 # row do not fit with probability 2^-2000: the source of randomness would be broken.
 _TRIES = 1000
@@ -67,19 +65,7 @@ _TRIES = 1000
 
 @dataclass(frozen=True)
 class StepPlaces:
-    """The public numbers of a step in one process.
-
-    Attributes:
-        positions: How many positions of the dataset are drawn from, empty ones among them.
-        rate: The probability with which each is drawn.
-        size: How many places a physical batch has, one per example.
-        batches: How many physical batches a step has.
-
-    >>> StepPlaces.fitted(1000, 0.1)
-    StepPlaces(positions=1000, rate=0.1, size=120, batches=1)
-    >>> StepPlaces.fitted(1000, 0.1, most=100)
-    StepPlaces(positions=1000, rate=0.1, size=64, batches=2)
-    """
+    """The public numbers of a step in one process."""
 
     positions: int
     rate: float
@@ -88,13 +74,7 @@ class StepPlaces:
 
     @classmethod
     def fitted(cls, positions: int, rate: float, most: int | None = None) -> "StepPlaces":
-        """Places for draws up to two standard deviations above the mean, or more.
-
-        Args:
-            positions: How many positions are drawn from.
-            rate: With which probability.
-            most: How many places a physical batch has if that is enough, and at most has if it takes several.
-        """
+        """Places for draws up to two standard deviations above the mean, or more."""
         wanted = positions * rate + 2 * math.sqrt(positions * rate * (1 - rate))
         needed = min(math.ceil(wanted * (1 - 2.0**-40)), positions)
         if most is None:
@@ -122,9 +102,9 @@ class StepPlaces:
         for _ in range(_TRIES):
             drawn = np.flatnonzero(bernoulli(self.positions, self.rate))
             if drawn.size <= self.places:
-                held = np.full(self.places, -1, dtype=np.int64)
-                held[scattered(drawn.size, self.places)] = drawn
-                return held.reshape(self.batches, self.size)
+                at_places = np.full(self.places, -1, dtype=np.int64)
+                at_places[random_places(drawn.size, self.places)] = drawn
+                return at_places.reshape(self.batches, self.size)
         raise GuaranteeError(
             f"{_TRIES} draws in a row did not fit into the physical batches, which cannot be: the source of random "
             "numbers is broken."
@@ -138,29 +118,17 @@ def _round(size: int) -> int:
 
 
 def bernoulli(size: int, rate: float) -> NDArray[np.bool_]:
-    """Independent draws that are True with probability floor(rate 2^64) / 2^64, never more than the rate.
-
-    >>> bernoulli(3, 1.0)
-    array([ True,  True,  True])
-    """
+    """Independent draws that are True with probability floor(rate 2^64) / 2^64, never more than the rate."""
     limit = math.floor(rate * 2**64)
     if limit >= 2**64:
         return np.ones(size, dtype=np.bool_)
     return np.asarray(current_source().words(size) < np.uint64(limit))
 
 
-def scattered(count: int, places: int, source: RandomSource | None = None) -> NDArray[np.int64]:
+def random_places(count: int, places: int, source: RandomSource | None = None) -> NDArray[np.int64]:
     """So many different places, uniformly at random: the first entries of a random order of all of them.
 
     With the same random words, one more keeps the places of those before it.
-
-    Args:
-        count: How many.
-        places: How many there are.
-        source: Where the words come from, instead of the current source.
-
-    >>> sorted(scattered(3, 3).tolist())
-    [0, 1, 2]
     """
     while True:
         words = (source or current_source()).words(places)
@@ -169,25 +137,66 @@ def scattered(count: int, places: int, source: RandomSource | None = None) -> ND
             return order[:count]
 
 
-def dealt(examples: int, positions: int, *, rank: int, world: int, key: int | None) -> NDArray[np.int64]:
-    """The examples of one process, one per position, and -1 for the positions that are empty.
-
-    Args:
-        examples: How many examples there are.
-        positions: How many positions each process has.
-        rank: The process.
-        world: How many processes there are.
-        key: A secret number, the same in all processes, by which the positions are dealt out at random; None deals
-            them out in order.
-
-    >>> dealt(5, 3, rank=0, world=2, key=None), dealt(5, 3, rank=1, world=2, key=None)
-    (array([0, 2, 4]), array([ 1,  3, -1]))
-    >>> sorted(np.concatenate([dealt(5, 3, rank=rank, world=2, key=7) for rank in (0, 1)]).tolist())
-    [-1, 0, 1, 2, 3, 4]
-    """
+def partition_examples(examples: int, positions: int, *, rank: int, world: int, key: int | None) -> NDArray[np.int64]:
+    """The examples of one process, one per position, and -1 for the positions that are empty."""
     everyone = np.full(positions * world, -1, dtype=np.int64)
     if key is None:
         everyone[:examples] = np.arange(examples)
     else:
-        everyone[scattered(examples, everyone.size, SharedSource(key))] = np.arange(examples)
+        everyone[random_places(examples, everyone.size, SharedSource(key))] = np.arange(examples)
     return everyone[rank::world]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RandomPartition:
+    """The examples of a process in their positions, in one group or in several that take turns.
+
+    With several groups, or with several processes and a secret number of examples, positions are dealt out by a secret
+    key, empty ones among them: one example more or less then leaves the law of the others' groups as it is. Who is in
+    which group stays as it is for as long as this value lives. It is secret, and never stored or shown.
+    """
+
+    places: StepPlaces
+    members: tuple[NDArray[np.int64], ...]
+    private: bool
+
+    @classmethod
+    def of(
+        cls,
+        examples: int,
+        positions: int,
+        *,
+        rate: float,
+        most: int | None = None,
+        groups: int = 1,
+        rank: int = 0,
+        world: int = 1,
+        key: int | None = None,
+    ) -> "RandomPartition":
+        """Deal out positions."""
+        places = StepPlaces.fitted(-(-positions // (world * groups)), rate, most)
+        positions_here = partition_examples(examples, places.positions * groups, rank=rank, world=world, key=key)
+        members = tuple(np.append(positions_here[at::groups], -1) for at in range(groups))
+        return cls(places, members, key is None or current_source().private)
+
+    def examples_of(self, group: int) -> NDArray[np.int64]:
+        """The examples of a group."""
+        return self.members[group][self.members[group] >= 0]
+
+    @property
+    def full(self) -> bool:
+        """Whether every draw takes every example, and there is no padding."""
+        every = all(self.examples_of(group).size == self.places.places for group in range(len(self.members)))
+        return self.places.rate == 1 and every
+
+    def draw(self, group: int, *, padded: bool) -> list[NDArray[np.int64]]:
+        """What a step draws from a group: by physical batch, the example at each place, or -1 for padding."""
+        if padded:
+            return list(self.members[group][self.places.draw()])
+        members = self.examples_of(group)
+        chosen = members[bernoulli(members.size, self.places.rate)]
+        cuts = range(self.places.size, chosen.size, self.places.size)
+        return np.split(chosen, cuts) if chosen.size else [np.array([-1])]
+
+    def __repr__(self) -> str:
+        return f"<RandomPartition: {len(self.members)} groups of {self.places.positions}>"

@@ -21,40 +21,38 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils import _pytree as pytree
-from torch.utils.data import DataLoader, TensorDataset, default_collate
+from torch.utils.data import (
+    ConcatDataset,
+    DataLoader,
+    DistributedSampler,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    TensorDataset,
+    default_collate,
+)
 
 from inid.arguments import shown
-from inid.dpsgd.sampling.checked_loader import checked_batch_size
-from inid.dpsgd.sampling.collate_checks import check_collate
-from inid.dpsgd.sampling.collating import Placing
-from inid.dpsgd.sampling.dealt_positions import DealtPositions
-from inid.dpsgd.sampling.drawn_batch import Drawn
-from inid.dpsgd.sampling.turns import Turns
+from inid.dpsgd.sampling.batch_state import BatchState
+from inid.dpsgd.sampling.collating import Placing, check_collate
+from inid.dpsgd.sampling.cyclic_schedule import CyclicSchedule
+from inid.dpsgd.sampling.poisson_draw import RandomPartition
 from inid.errors import ArgumentError, GuaranteeError
 from inid.noise import current_source
 from inid.sets import Neighbours
 
-__all__ = ["PoissonLoader"]
-
-
 # With a secret number of examples, how many more there may be than batch_size / sample_rate, which is public.
 _ROOM = 1.1
+
 _GUESSED = 2**64  # a random key of 128 bits is not below, but with a probability of 2^-64
 
 
 @dataclass(frozen=True, eq=False)
-class _Part:
-    """A physical batch.
+class _PhysicalBatch:
+    """A physical batch."""
 
-    Attributes:
-        held: The example at each place, or -1 for padding.
-        first: Whether it is the first of its step.
-        last: Whether it is the last.
-        private: Whether it was drawn from secret randomness.
-        number: The number of its step, where groups take turns.
-    """
-
-    held: NDArray[np.int64]
+    at_places: NDArray[np.int64]
     first: bool
     last: bool
     private: bool
@@ -66,22 +64,22 @@ class _Part:
         Not in the order of their places: a collate function that sorts would then give the first place to the longest,
         and one example more could move others.
         """
-        found = np.sort(self.held[self.held >= 0])
+        found = np.sort(self.at_places[self.at_places >= 0])
         return np.repeat(found if found.size else [0], views).tolist()
 
     def rows(self, views: int) -> NDArray[np.int64]:
         """For each row of the physical batch, which of `examples` it is: that of the first drawn row, for padding."""
-        drawn = self.held >= 0
+        drawn = self.at_places >= 0
         starts = np.zeros(drawn.size, dtype=np.int64)
-        starts[drawn] = views * np.argsort(np.argsort(self.held[drawn]))
+        starts[drawn] = views * np.argsort(np.argsort(self.at_places[drawn]))
         starts[~drawn] = starts[drawn][:1] if drawn.any() else 0
         return np.asarray(starts[:, None] + np.where(drawn[:, None], np.arange(views), 0)).ravel()
 
     def each(self, views: int) -> NDArray[np.int64]:
         """For each row of the physical batch, its example: `examples` by `rows`, where views are alike."""
-        drawn = self.held >= 0
-        first = self.held[drawn.argmax()] if drawn.any() else 0
-        return np.repeat(np.where(drawn, self.held, first), views)
+        drawn = self.at_places >= 0
+        first = self.at_places[drawn.argmax()] if drawn.any() else 0
+        return np.repeat(np.where(drawn, self.at_places, first), views)
 
 
 class PoissonLoader:
@@ -157,37 +155,32 @@ class PoissonLoader:
         self._most = None if max_physical_batch_size is None else max_physical_batch_size // augmentations
         self._secret, self._rank, self._world = neighbours == "add_remove", rank, world
         self._positions = self._bound(size) if self._secret else size
-        self._turns: Turns | None = None
+        self._schedule: CyclicSchedule | None = None
         self._padded, self._loader = padded, loader
         self._deal(key, augmentations)
         self._placing = Placing(loader.collate_fn, self.dataset, pinned=loader.pin_memory and torch.cuda.is_available())
         self._shapes: list[tuple[int, ...]] | None = None
         self._collated = False  # whether the collate function has been looked at
 
-    def take_turns(self, turns: Turns, key: int) -> None:
-        """Draw from groups that take turns, before anything has been drawn.
-
-        Args:
-            turns: Whose turn it is; the rate becomes that of a group in its turn.
-            key: A secret number, the same in all processes, by which examples are dealt to the groups.
-        """
-        self._turns, self._sample_rate = turns, turns.groups.rate
+    def follow_schedule(self, schedule: CyclicSchedule, key: int) -> None:
+        """Draw from groups that take turns, to which examples are dealt by a secret key that all processes share."""
+        self._schedule, self._sample_rate = schedule, schedule.groups.rate
         self._deal(key, self.drawn.views)
 
     def _deal(self, key: int | None, views: int) -> None:
-        self._dealt = DealtPositions.of(
+        self._partition = RandomPartition.of(
             len(self.dataset),
             self._positions,
             rate=self.sample_rate,
             most=self._most,
-            groups=1 if self._turns is None else self._turns.groups.groups,
+            groups=1 if self._schedule is None else self._schedule.groups.groups,
             rank=self._rank,
             world=self._world,
             key=key,
         )
-        self.physical_batch_size = views * self._dealt.places.size
-        self.physical_batches = self._dealt.places.batches
-        self.drawn = Drawn(views=views, padded=self._padded and not self._dealt.full)
+        self.physical_batch_size = views * self._partition.places.size
+        self.physical_batches = self._partition.places.batches
+        self.drawn = BatchState(views=views, padded=self._padded and not self._partition.full)
 
     def _bound(self, size: int) -> int:
         """A public bound on a secret number of examples, made of what was stated."""
@@ -224,13 +217,13 @@ class PoissonLoader:
     @property
     def padding(self) -> float:
         """About how much of what the model computes is padding (by a normal approximation): what the padding costs."""
-        places = self._dealt.places
+        places = self._partition.places
         return 1 - places.mean / (_ROOM if self._secret else 1.0) / places.places if self._padded else 0.0
 
     def __repr__(self) -> str:
         size = f"{self.physical_batch_size} rows, {100 * self.padding:.0f} % of them padding"
         shown_size = size if self._padded else f"at most {self.physical_batch_size} rows"
-        turns = "" if self._turns is None else f" in one of {self._turns.groups.groups} turns"
+        turns = "" if self._schedule is None else f" in one of {self._schedule.groups.groups} turns"
         return (
             f"<PoissonLoader: rate {self.sample_rate:.6g}{turns}, {self.steps} steps, physical batches of {shown_size}>"
         )
@@ -241,11 +234,7 @@ class PoissonLoader:
         return self.physical_batches * self.physical_batch_size
 
     def __len__(self) -> int:
-        """How many physical batches one iteration hands out: as many as there are steps, times those of a step.
-
-        Raises:
-            TypeError: Batches are not padded: then it depends on secret draws.
-        """
+        """How many physical batches one iteration hands out: as many as there are steps, times those of a step."""
         if not self._padded:
             raise NoLengthError(
                 "a private loader without padding has no length, since how many physical batches come depends on "
@@ -262,7 +251,7 @@ class PoissonLoader:
                         "another iterator has begun a batch between two parts of this one: finish a batch before the "
                         "next."
                     )
-                placed = torch.from_numpy(part.held >= 0)
+                placed = torch.from_numpy(part.at_places >= 0)
                 self.drawn.hand_out(
                     reader,
                     _tensors(batch),
@@ -281,7 +270,7 @@ class PoissonLoader:
             self.drawn.let_go(reader)
             raise
 
-    def _batches(self) -> Iterator[tuple[_Part, Any]]:
+    def _batches(self) -> Iterator[tuple[_PhysicalBatch, Any]]:
         loader, views = self._loader, self.drawn.views
         # A subclass of TensorDataset may make other examples of its tensors.
         if type(self.dataset) is TensorDataset and loader.collate_fn is default_collate and not loader.num_workers:
@@ -299,7 +288,7 @@ class PoissonLoader:
         if not self._collated and loader.collate_fn is not default_collate:
             self._collated = True
             check_collate(loader.collate_fn, self.dataset[0])
-        asked: deque[_Part] = deque()
+        asked: deque[_PhysicalBatch] = deque()
         batches = DataLoader(
             self.dataset,
             batch_sampler=_Lists(
@@ -318,23 +307,23 @@ class PoissonLoader:
             rows, examples = part.rows(views), len(part.examples(views))
             yield part, self._placing(batch, rows, examples) if self._padded else batch
 
-    def _parts(self) -> Iterator[_Part]:
+    def _parts(self) -> Iterator[_PhysicalBatch]:
         """The physical batches of all steps."""
-        number, turns = -1, self._turns
+        number, schedule = -1, self._schedule
         for _ in range(self.steps):
             # Asked now: with workers, batches are drawn long before they are handed out.
-            private = self._dealt.private and current_source().private
-            if turns is not None:
+            private = self._partition.private and current_source().private
+            if schedule is not None:
                 # Without workers the batch before is used or given up by now, and its number can be drawn for again.
-                drawn_for = turns.next_number(number if self._loader.num_workers else -1)
+                drawn_for = schedule.next_number(number if self._loader.num_workers else -1)
                 if drawn_for is None:
-                    turns.end(begun=number >= 0)
+                    schedule.end(begun=number >= 0)
                     return
                 number = drawn_for
-            group = 0 if turns is None else turns.group(number)
-            held = self._dealt.draw(group, padded=self._padded)
-            for at, each in enumerate(held):
-                yield _Part(each, at == 0, at == len(held) - 1, private, number)
+            group = 0 if schedule is None else schedule.group(number)
+            at_places = self._partition.draw(group, padded=self._padded)
+            for at, each in enumerate(at_places):
+                yield _PhysicalBatch(each, at == 0, at == len(at_places) - 1, private, number)
 
     def _warn_of_lengths(self, batch: object) -> None:
         shapes = [tuple(leaf.shape[1:]) for leaf in _tensors(batch)]
@@ -369,7 +358,11 @@ class _Lists:
     """The lists of examples that a DataLoader asks for; what it has asked for is noted."""
 
     def __init__(
-        self, parts: Iterator[_Part], asked: "deque[_Part]", length: int, examples: Callable[[_Part], list[int]]
+        self,
+        parts: Iterator[_PhysicalBatch],
+        asked: "deque[_PhysicalBatch]",
+        length: int,
+        examples: Callable[[_PhysicalBatch], list[int]],
     ) -> None:
         self._parts, self._asked, self._length, self._examples = parts, asked, length, examples
 
@@ -380,3 +373,41 @@ class _Lists:
 
     def __len__(self) -> int:
         return self._length
+
+
+def checked_batch_size(loader: object) -> int:
+    """The size of a loader's batches; what has no examples to draw one by one is refused."""
+    cure = "make it with DataLoader(dataset, batch_size=...) over a dataset with a length"
+    if not isinstance(loader, DataLoader):
+        raise ArgumentError(f"data_loader must be a torch DataLoader, got {shown(type(loader).__name__)}: {cure}.")
+    if not loader.batch_size:
+        raise ArgumentError(f"data_loader must have a batch_size, got {loader.batch_size!r}: {cure}.")
+    if isinstance(loader.dataset, IterableDataset) or not hasattr(loader.dataset, "__len__"):
+        raise ArgumentError(f"data_loader goes over a dataset without a length, so none can be drawn from it: {cure}.")
+    if not isinstance(loader.sampler, (SequentialSampler, RandomSampler, DistributedSampler)):
+        raise ArgumentError(
+            f"data_loader has a sampler of its own ({type(loader.sampler).__name__}), which Poisson sampling would "
+            "replace: leave it out, and pass torch.utils.data.Subset(dataset, indices) to train on a part."
+        )
+    named = _named_examples(loader.dataset)
+    if len(np.unique(named, axis=0)) < len(named):
+        raise ArgumentError(
+            "data_loader names an example twice, through a Subset or a ConcatDataset, so that it would count twice: "
+            "name every example once."
+        )
+    return int(loader.batch_size)
+
+
+def _named_examples(dataset: Any) -> NDArray[np.int64]:
+    """Which examples of which underlying datasets a dataset holds, as pairs, through nested subsets."""
+    if isinstance(dataset, Subset):
+        inner = _named_examples(dataset.dataset)
+        chosen = np.array([int(at) for at in dataset.indices], dtype=np.int64)
+        if chosen.size and not (-len(inner) <= chosen.min() and chosen.max() < len(inner)):
+            raise ArgumentError(
+                "data_loader goes over a Subset with an index outside its dataset: correct the indices."
+            )
+        return inner[chosen]
+    if isinstance(dataset, ConcatDataset):
+        return np.concatenate([_named_examples(part) for part in dataset.datasets])
+    return np.stack([np.full(len(dataset), id(dataset)), np.arange(len(dataset))], axis=1)

@@ -3,7 +3,7 @@
 // somebody changed meanwhile stays.
 
 async function ask(what, body = {}) {
-  const answer = await fetch(`/api/${what}`, {
+  const answer = await fetch(`api/${what}`, {
     method: "POST",
     headers: { "content-type": "application/json", "x-inid-key": localStorage.getItem("inid-key") || "" },
     body: JSON.stringify(body),

@@ -40,7 +40,7 @@ function nextStep(values, answer, isReleased) {
   if (!answer) return ["public", ""];
   if (answer.again) return ["release", "Released. Take it home, or change something for another release."];
   if (!answer.affordable) return ["year", "The ledger has no room for this."];
-  if (!values.ledger) return ["year", "Next: choose a ledger, or make one: it keeps count of what all releases tell together."];
+  if (!values.ledger) return ["year", "Next: choose a ledger, or make one: it keeps count of the privacy cost of all releases."];
   return ["", "All is ready: look at the errors, then release."];
 }
 

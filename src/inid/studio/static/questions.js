@@ -296,5 +296,5 @@ function showTolerances() {
     place.append(made("label", { class: "field small" }, made("span", {}, words), input));
   }
   const isRows = cards().length && cards().every((card) => askOf(card) === "synthetic");
-  if (!wanted.length) place.append(made("p", { class: "note" }, isRows ? "Rows take no tolerance: nobody can say how far they are from the real ones." : "Once something is asked, its tolerances can be stated here."));
+  if (!wanted.length) place.append(made("p", { class: "note" }, isRows ? "Synthetic rows take no tolerance: their distance from the real rows is not known." : "Once you have ticked what to publish, you can state tolerances here."));
 }

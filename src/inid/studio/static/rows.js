@@ -48,7 +48,7 @@ function unfinishedRows() {
   const asking = cards().filter((card) => askOf(card) === "synthetic");
   if (asking.length > 1) return "Two questions ask for rows: one of them is enough.";
   const share = asking[0]?.querySelector("[data-key=share]");
-  if (cards().length > 1 && asking.length && !share.value.trim()) return `Rows have no stated error, by which the promise could be divided: state which share of it the question “${nameOf(asking[0])}” takes, such as 1/2.`;
+  if (cards().length > 1 && asking.length && !share.value.trim()) return `Synthetic rows have no expected error from which their part of the promise could follow: state which share of it the question “${nameOf(asking[0])}” takes, such as 1/2.`;
   return "";
 }
 

@@ -7,14 +7,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from inid.errors import ArgumentError
+from inid.tables.engines.arrow import open_arrow
 from inid.tables.engines.base import Engine
-from inid.tables.engines.duckdb import DuckDBRelation, open_arrow, open_path
+from inid.tables.engines.cell_codes import CellTable, blocks_of, coded
+from inid.tables.engines.csv_files import found_files, read_csv_files
+from inid.tables.engines.duckdb import DuckDB, DuckDBCsv, DuckDBRelation
+from inid.tables.engines.duckdb_settings import connect
+from inid.tables.engines.duckdb_sums import run_cell_sums
 from inid.tables.engines.guarded import EngineError, guarded, optional
+from inid.tables.engines.packed_keys import packing_of
 from inid.tables.engines.pandas import Pandas
+from inid.tables.engines.pandas_columns import typed
+from inid.tables.engines.parquet import DuckDBParquet
 from inid.tables.engines.polars import Polars
 from inid.tables.engines.roles import Role
 from inid.tables.engines.spark import Spark
 from inid.tables.engines.sql.opening import open_ibis
+from inid.tables.engines.watching import watched
 
 __all__ = [
     "Engine",
@@ -25,6 +34,8 @@ __all__ = [
     "optional",
 ]
 
+_READERS = {".parquet": "parquet", ".pq": "parquet", ".csv": ",", ".tsv": "\t"}
+_COMPRESSED = (".gz", ".zst")
 _OPENERS = {
     "pandas": Pandas,
     "polars": Polars,
@@ -38,19 +49,7 @@ _OPENERS = {
 def open_table(
     data: object, persons: Mapping[str, str] | None = None, public: Sequence[object] = (), person: str | None = None
 ) -> Engine:
-    """Recognise a frame or a path and read its schema; a table that is open already stays as it is.
-
-    Args:
-        data: The frame or path.
-        persons: The person column of each table of a view in a database.
-        public: The tables of such a view that hold nobody's data.
-        person: The column of people, of such a view.
-
-    Raises:
-        ArgumentError: Neither a frame of a known engine nor a path to a CSV or Parquet file.
-        MissingExtraError: The engine's extra is not installed.
-        EngineError: The file cannot be read, or a DuckDB connection has settings under which no query is safe.
-    """
+    """Recognise a frame or a path and read its schema; a table that is open already stays as it is."""
     if isinstance(data, Engine):
         return data
     if type(data).__module__.partition(".")[0] == "ibis":
@@ -72,3 +71,16 @@ def open_table(
         raise ArgumentError(
             f"a table cannot be made of this {type(data).__name__}: {cure}, each column named once."
         ) from None
+
+
+def open_path(path: str) -> Engine:
+    """A CSV or Parquet file, or several by a pattern such as "people-*.csv"; columns are matched by name."""
+    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
+    ending = next((suffix for suffix in reversed(suffixes) if suffix not in _COMPRESSED), "")
+    if ending not in _READERS:
+        raise ArgumentError(f"the file {path!r} must be named .csv or .parquet, so that it is known how to read it.")
+    paths = found_files(path)
+    connection = guarded(connect, "start")
+    if _READERS[ending] != "parquet":
+        return DuckDBCsv(connection, read_csv_files(connection, paths, _READERS[ending]))
+    return DuckDBParquet(connection, paths)

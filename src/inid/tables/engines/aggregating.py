@@ -17,28 +17,18 @@ from inid.tables.facts import Key, is_plain
 if TYPE_CHECKING:
     from inid.tables.engines.base import Engine
 
-__all__ = ["aggregated", "check_aggregations", "is_known"]
-
 _READ: dict[str, Callable[[Any], Key]] = {"str": str, "int": int, "bool": bool}
 
 
 def check_aggregations(engine: "Engine", asked: Sequence[Aggregation]) -> None:
-    """Let the engine refuse what types alone can refuse, without a look at the rows.
-
-    Raises:
-        EngineError: The engine cannot run one of them.
-    """
+    """Let the engine refuse what types alone can refuse, without a look at the rows."""
     for one in asked:
         query = _Query(engine.seen(one.view), one)
         query.engine.check_query(query.checked)
 
 
 def aggregated(engine: "Engine", asked: Sequence[Aggregation], what: str) -> list[list[Totals]]:
-    """What was added up, for each grouping of each aggregation. What several read, they read together, once.
-
-    Raises:
-        EngineError: The engine failed.
-    """
+    """What was added up, for each grouping of each aggregation. What several read, they read together, once."""
     queries = [_Query(engine.seen(one.view), one) for one in asked]
     if len(queries) <= 1:
         return [query.run(what) for query in queries]
@@ -48,14 +38,7 @@ def aggregated(engine: "Engine", asked: Sequence[Aggregation], what: str) -> lis
 
 
 class _Query:
-    """One aggregation, in the words of one engine.
-
-    Attributes:
-        engine: The engine, with the aggregation's view.
-        asked: The aggregation.
-        names: The columns that are read.
-        terms: What rows add.
-    """
+    """One aggregation, in the words of one engine."""
 
     def __init__(self, engine: "Engine", asked: Aggregation) -> None:
         self.engine, self.asked = engine, asked
@@ -218,11 +201,7 @@ def _of_few_keys(frame: Any, person: str, groups: Sequence[str], people: Sequenc
 
 
 def _place(key: PublicKeys | GridKeys, value: Any, flags: Iterator[Any]) -> int:
-    """The cell of a key; the next flag says whether it is that of others, where there is one.
-
-    Raises:
-        EngineError: It was not asked for.
-    """
+    """The cell of a key; the next flag says whether it is that of others, where there is one."""
     at: int | None
     if isinstance(key, PublicKeys):
         at = len(key.keys) if key.cell and next(flags) else key.places.get(value)

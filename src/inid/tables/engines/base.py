@@ -26,20 +26,11 @@ from inid.tables.engines.terms import Present, Term
 from inid.tables.facts import Bounds, Key
 from inid.tables.view import View, column_kind
 
-__all__ = ["Build", "Engine", "SqlEngine", "schema_of"]
-
 Build = Callable[["Engine"], Any]  # a query as a narwhals frame, made for the engine that is passed
 
 
 class Engine(TypedColumns, ABC):
-    """A table inside its engine.
-
-    Attributes:
-        text: The columns hold text: numbers are parsed where they are used.
-        computes_anew: A frame is computed again for each query of it.
-        one_pass: What adds up plain terms in one pass over the rows, where the engine has such a way.
-        kept_columns: What `read_once` has kept, and the name there of each column by its role; None for the source.
-    """
+    """A table inside its engine."""
 
     text = False
     computes_anew = False
@@ -50,13 +41,7 @@ class Engine(TypedColumns, ABC):
 
     @abstractmethod
     def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
-        """A narwhals frame with exactly these columns of the table, under new names, each typed for its role.
-
-        Args:
-            wanted: For each new name the column and what it is used for: "number" (a double), a key ("str", "int" of 64
-                bits, "bool"), a date as a double ("day" since 1970, or "year"), a "person" or an "order" (texts are
-                told apart, and sorted, by their letters), or "raw".
-        """
+        """A narwhals frame with exactly these columns of the table, under new names, each typed for its role."""
 
     @abstractmethod
     def rows(self, query: Any) -> list[tuple[Any, ...]]:
@@ -113,14 +98,7 @@ class Engine(TypedColumns, ABC):
         return self.added_up(self.with_terms(frame, groups, terms), groups, list(terms))
 
     def added_up(self, frame: Any, groups: Sequence[str], names: Sequence[str], *, limited: bool = False) -> Any:
-        """The sums of columns of whole numbers, by groups or over all rows.
-
-        Args:
-            frame: The rows.
-            groups: The columns of keys.
-            names: The columns that are added up.
-            limited: Whether the rows of people were limited first, which takes long and is not to be repeated.
-        """
+        """The sums of columns of whole numbers, by groups or over all rows."""
         nw = optional("narwhals")
         added = [nw.col(name).sum() for name in names]
         totals = frame.group_by(*groups).agg(*added) if groups else frame.select(*added)
@@ -141,11 +119,7 @@ class Engine(TypedColumns, ABC):
         return nullcontext()
 
     def check(self, asked: Sequence[Aggregation]) -> None:
-        """Let types alone refuse aggregations, without a look at the rows: before anything is charged.
-
-        Raises:
-            EngineError: The engine cannot run one of them, whatever the rows are.
-        """
+        """Let types alone refuse aggregations, without a look at the rows: before anything is charged."""
         check_aggregations(self, asked)
 
     def run(self, asked: Sequence[Aggregation], what: str = "run the query") -> list[list[Totals]]:
@@ -153,26 +127,15 @@ class Engine(TypedColumns, ABC):
 
         A release of several queries makes one call, with the aggregations of all of them: a database answers it in one
         transaction.
-
-        Raises:
-            EngineError: The engine failed.
         """
         return aggregated(self, asked, what)
 
     def run_query(self, build: Build, what: str = "run the query") -> list[tuple[Any, ...]]:
-        """Make a query and execute it. Making it is guarded too: pandas computes as it goes.
-
-        Raises:
-            EngineError: The engine failed.
-        """
+        """Make a query and execute it. Making it is guarded too: pandas computes as it goes."""
         return guarded(lambda: self.rows(build(self)), what)
 
     def run_several(self, build: Build, queries: Sequence[Callable[[Any], Any]]) -> list[list[tuple[Any, ...]]]:
-        """Make one frame, keep it inside the engine, and execute several queries of it.
-
-        Raises:
-            EngineError: The engine failed.
-        """
+        """Make one frame, keep it inside the engine, and execute several queries of it."""
 
         def results() -> list[list[tuple[Any, ...]]]:
             frame = build(self)
@@ -183,11 +146,7 @@ class Engine(TypedColumns, ABC):
 
     @contextmanager
     def read_once(self, columns: Iterable[tuple[str, Role]]) -> Iterator["Engine"]:
-        """The same table with these columns alone, each typed for its role: read once, for several queries in a row.
-
-        Raises:
-            EngineError: The engine failed.
-        """
+        """The same table with these columns alone, each typed for its role: read once, for several queries in a row."""
         names = {pair: f"column_{at}" for at, pair in enumerate(dict.fromkeys(columns))}
         wanted = {name: pair for pair, name in names.items()}
         made = copy(self)
@@ -197,20 +156,7 @@ class Engine(TypedColumns, ABC):
     def cell_sums(
         self, build: Build, domains: Mapping[str, Sequence[Key]], sizes: Mapping[str, int], tables: Sequence[CellTable]
     ) -> list[NDArray[np.int64]] | None:
-        """Many group-bys of the same rows at once, where the engine has a way that is faster than one by one.
-
-        Args:
-            build: Makes the rows: their keys, which of them are unknown, and what they add.
-            domains: The public values of each key column.
-            sizes: How many cells each key column has.
-            tables: The group-bys.
-
-        Returns:
-            One array per table: a first axis for what is added up, then one per key; None where there is no such way.
-
-        Raises:
-            EngineError: The engine failed.
-        """
+        """Many group-bys of the same rows at once, where the engine has a way that is faster than one by one."""
         return None
 
     def told_apart(self, frame: Any, name: str) -> Any:
@@ -226,19 +172,11 @@ class Engine(TypedColumns, ABC):
         return frame
 
     def check_query(self, build: Build) -> None:
-        """Make a query and have its types checked, without a look at the rows: before anything is charged.
-
-        Raises:
-            EngineError: The engine cannot run it, whatever the rows are.
-        """
+        """Make a query and have its types checked, without a look at the rows: before anything is charged."""
         guarded(lambda: build(self).collect_schema(), "prepare the query, so nothing was charged")
 
     def require_frames(self) -> None:
-        """Refuse, before a charge, what reads frames of rows, where there are none.
-
-        Raises:
-            ArgumentError: The table answers aggregations alone.
-        """
+        """Refuse, before a charge, what reads frames of rows, where there are none."""
 
     def counting_every_row(self) -> "Engine":
         """The same table, for relations under which the number of rows is released as it is: none may be left out."""
@@ -289,11 +227,7 @@ class Engine(TypedColumns, ABC):
 
 
 def schema_of(frame: Any, names: Sequence[str]) -> dict[str, Any]:
-    """The types of a narwhals frame's columns, under the names by which the user knows them.
-
-    Raises:
-        ArgumentError: A name is used twice. (Some engines would take either column.)
-    """
+    """The types of a narwhals frame's columns, under the names by which the user knows them."""
     if len(set(names)) != len(names):
         raise ArgumentError("a table cannot be made of this frame: its columns need names, each column named once.")
     kinds = guarded(lambda: list(frame.collect_schema().values()), "read the columns")

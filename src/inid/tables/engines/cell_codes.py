@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from inid.tables.engines.guarded import EngineError, optional
 from inid.tables.facts import Key
 
-__all__ = ["Block", "CellTable", "blocks_of", "coded", "placed", "unknown"]
-
 _MOST_CELLS = 4096  # of a block: it stays in the cache, and is far smaller than the tables of rows that take long
 
 
@@ -40,11 +38,7 @@ def unknown(name: str) -> str:
 
 
 def coded(rows: Any, domains: Mapping[str, Sequence[Key]]) -> Any:
-    """An Arrow table of rows with the place of each key in its domain; after the last where it is unknown.
-
-    Raises:
-        EngineError: A key is in no domain.
-    """
+    """An Arrow table of rows with the place of each key in its domain; after the last where it is unknown."""
     arrow, compute = optional("pyarrow"), optional("pyarrow.compute")
     made = {}
     for name, keys in domains.items():
@@ -102,13 +96,7 @@ def blocks_of(tables: Sequence[CellTable], sizes: Mapping[str, int]) -> list[Blo
 def placed(
     tables: Sequence[CellTable], sizes: Mapping[str, int], parts: Sequence[tuple[NDArray[Any], ...]]
 ) -> list[NDArray[np.int64]]:
-    """One array per table: a first axis for what is added up, then one per key.
-
-    Args:
-        tables: The tables.
-        sizes: How many cells each key has.
-        parts: Arrays of lines: the number of the table, its cell, and what is added up there.
-    """
+    """One array per table: a first axis for what is added up, then one per key."""
     found = [
         np.zeros((len(table.sums), int(np.prod([sizes[name] for name in table.keys], dtype=object))), dtype=np.int64)
         for table in tables

@@ -10,6 +10,7 @@ buffer is longer than every record: than the longest of the file where every row
 than `LONGEST` where rows may vanish. There longer records are left out: a copy of the file without them is read.
 """
 
+import gzip
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -24,8 +25,6 @@ from inid.errors import ArgumentError
 from inid.tables.engines.csv_records import LONGEST, Records, examined
 from inid.tables.engines.guarded import EngineError, guarded, optional
 
-__all__ = ["CsvFiles", "State", "escaped", "file_state", "found_files", "read_csv_files", "require_unchanged"]
-
 State = tuple[int, int, int, int] | None
 
 _MARKS = "*?["
@@ -37,14 +36,7 @@ _PART = 1 << 22
 
 @dataclass(frozen=True)
 class _File:
-    """A file that was checked.
-
-    Attributes:
-        path: Where it is.
-        records: Its records.
-        state: What tells it from one that is written later; none of a remote one.
-        shortened: A copy without records that are too long, or the file itself.
-    """
+    """A file that was checked."""
 
     path: str
     records: Records
@@ -62,13 +54,7 @@ class _Folder:
 
 @dataclass(frozen=True)
 class CsvFiles:
-    """Files whose rows are certain: files of several orders of columns are matched by name.
-
-    Attributes:
-        files: The files.
-        delimiter: A comma or a tab.
-        folder: Where copies are, if there are any.
-    """
+    """Files whose rows are certain: files of several orders of columns are matched by name."""
 
     files: Sequence[_File]
     delimiter: str
@@ -87,11 +73,7 @@ class CsvFiles:
         return tuple(dict.fromkeys(name for names in self._by_names for name in names))
 
     def require_every_row(self) -> None:
-        """Refuse files of which a row would have to be left out.
-
-        Raises:
-            ArgumentError: A row is blank, is no UTF-8, or is longer than can be read.
-        """
+        """Refuse files of which a row would have to be left out."""
         cure = "but the number of rows is to be public: remove blank lines, or use Parquet."
         if any(file.records.blank for file in self.files):
             raise ArgumentError(f"the file has a blank line, which is no row, {cure}")
@@ -102,11 +84,7 @@ class CsvFiles:
             raise ArgumentError("the file has a record of more than 2 GiB, which no engine reads: use Parquet.")
 
     def require_unchanged(self) -> None:
-        """Refuse files that are not those that were checked.
-
-        Raises:
-            EngineError: A file was written to since then.
-        """
+        """Refuse files that are not those that were checked."""
         require_unchanged((file.path, file.state) for file in self.files)
 
     def relation(self, connection: Any, *, every_row: bool) -> Any:
@@ -147,11 +125,7 @@ class CsvFiles:
 
 
 def require_unchanged(files: Iterable[tuple[str, State]]) -> None:
-    """Refuse files that are not those that were looked at when the table was made.
-
-    Raises:
-        EngineError: A file was written to since then.
-    """
+    """Refuse files that are not those that were looked at when the table was made."""
     for path, state in files:
         if state is not None and file_state(path) != state:
             raise EngineError(
@@ -161,11 +135,7 @@ def require_unchanged(files: Iterable[tuple[str, State]]) -> None:
 
 
 def found_files(path: str) -> list[str]:
-    """The absolute paths of a path's files: that very file where it exists, else those that match the pattern.
-
-    Raises:
-        ArgumentError: There is none.
-    """
+    """The absolute paths of a path's files: that very file where it exists, else those that match the pattern."""
     if "://" in path:
         return [path]
     # Absolute from here on: readers would take a leading ~ for a home, and a later change of folder must not matter.
@@ -184,12 +154,7 @@ def escaped(path: str) -> str:
 
 
 def read_csv_files(connection: Any, paths: Sequence[str], delimiter: str) -> CsvFiles:
-    """Check each file against the rule and read its first line.
-
-    Raises:
-        ArgumentError: A file breaks the rule, or its first line does not name the columns.
-        EngineError: A file cannot be read.
-    """
+    """Check each file against the rule and read its first line."""
     found: list[_File] = []
     folder: _Folder | None = None
     for path in paths:
@@ -199,7 +164,7 @@ def read_csv_files(connection: Any, paths: Sequence[str], delimiter: str) -> Csv
             shortened = name
             if records.too_long:
                 folder = folder or _Folder()
-                shortened = str(folder.path / f"{len(found)}.csv")
+                shortened = str(folder.path / f"{len(found)}.csv.gz")
                 guarded(partial(_shorten, connection, name, records, shortened), "read the file")
             found.append(_File(name, records, state, shortened))
     return CsvFiles(found, delimiter, folder)
@@ -232,9 +197,9 @@ def _streams(connection: Any, path: str) -> Iterator[tuple[str, IO[bytes]]]:
 
 
 def _shorten(connection: Any, path: str, records: Records, target: str) -> None:
-    """Copy a file without the records that are too long, part by part."""
+    """Copy a file without the records that are too long, part by part; compressed, as the file itself may be."""
     for _, stream in _streams(connection, path):
-        with Path(target).open("xb") as copy:
+        with gzip.open(target, "xb", compresslevel=1) as copy:
             at = 0
             for begin, end in records.too_long:
                 _copy(stream, begin - at, copy)
@@ -243,7 +208,7 @@ def _shorten(connection: Any, path: str, records: Records, target: str) -> None:
             _copy(stream, None, copy)
 
 
-def _copy(stream: IO[bytes], length: int | None, copy: IO[bytes] | None) -> None:
+def _copy(stream: IO[bytes], length: int | None, copy: IO[bytes] | gzip.GzipFile | None) -> None:
     """Read so many bytes, or all that are left, and write them where there is somewhere to write them to."""
     while part := stream.read(_PART if length is None else min(_PART, length)):
         length = None if length is None else length - len(part)

@@ -25,8 +25,6 @@ import numpy as np
 
 from inid.errors import ArgumentError
 
-__all__ = ["LONGEST", "Records", "examined"]
-
 _BLOCK = 1 << 22
 LONGEST = 1 << 26  # a longer record is left out where rows may vanish
 _QUOTE, _CR, _LF = b'"'[0], b"\r"[0], b"\n"[0]
@@ -36,15 +34,7 @@ _MIXED = "it has one column, and some lines end in a line feed alone, others in 
 
 @dataclass
 class Records:
-    """What is known of the records of a file.
-
-    Attributes:
-        names: The names in its first line.
-        longest: The most bytes that a record has: those of the longest, or of two blocks where that is more.
-        blank: Whether it has a blank line that is no row.
-        unicode: Whether it is UTF-8 throughout.
-        too_long: Where each record of more than `LONGEST` bytes begins and ends.
-    """
+    """What is known of the records of a file."""
 
     names: tuple[str, ...]
     longest: int
@@ -54,11 +44,7 @@ class Records:
 
 
 def examined(path: str, stream: IO[bytes], delimiter: str) -> Records:
-    """Check a file against the rule.
-
-    Raises:
-        ArgumentError: It breaks the rule, or its first line does not name the columns.
-    """
+    """Check a file against the rule."""
     raw = stream.read(_BLOCK)
     first = raw.removeprefix(_MARK)
     found = Records(_names(path, first, delimiter), 2 * _BLOCK)
@@ -117,9 +103,6 @@ def _examined(
     After an even number of quotes a place is outside of them. So in order quotes open and close in turn, and the two
     halves of a doubled one close and open at once: an opening one follows the end of a value, or a closing one
     directly; a closing one is followed by the end of a value, or by an opening one directly.
-
-    Returns:
-        How many more quotes there are, if a line is blank, and the first and the last line feed outside quotes.
     """
     data = np.frombuffer(block, dtype=np.uint8)
     at = np.flatnonzero(data[1:stop] == _QUOTE) + 1 if b'"' in block else np.zeros(0, dtype=np.int64)

@@ -1,12 +1,8 @@
-"""DuckDB: relations of the user's, files, and PyArrow's tables and datasets, which DuckDB reads without a copy.
-
-(Engines differ in what PyArrow's own kernels do at the edges; so they are not used.)
-"""
+"""DuckDB: relations of the user's and CSV files; `parquet` and `arrow` are read by it too."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
-from pathlib import Path
 from threading import RLock
 from typing import Any
 from uuid import uuid4
@@ -17,26 +13,15 @@ from numpy.typing import NDArray
 from inid.errors import ArgumentError
 from inid.tables.engines.base import Build, Engine, SqlEngine, schema_of
 from inid.tables.engines.cell_codes import CellTable, coded
-from inid.tables.engines.csv_files import (
-    CsvFiles,
-    escaped,
-    file_state,
-    found_files,
-    read_csv_files,
-    require_unchanged,
-)
-from inid.tables.engines.duckdb_columns import parsed, plain
-from inid.tables.engines.duckdb_settings import ONE_AT_A_TIME, connect, without_statistics
+from inid.tables.engines.csv_files import CsvFiles
+from inid.tables.engines.duckdb_settings import ONE_AT_A_TIME, require_own_catalogue, without_statistics
 from inid.tables.engines.duckdb_sums import DuckDBSums, run_cell_sums
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.made_columns import MadeColumn, arrow_rows
-from inid.tables.engines.roles import IdKind, Role
+from inid.tables.engines.roles import IdKind, Role, is_text
 from inid.tables.facts import Key
 
-__all__ = ["DuckDB", "DuckDBCsv", "DuckDBParquet", "DuckDBRelation", "open_arrow", "open_path"]
-
-_READERS = {".parquet": "parquet", ".pq": "parquet", ".csv": ",", ".tsv": "\t"}
-_COMPRESSED = (".gz", ".zst")
+_ISO = "[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?"
 
 
 class DuckDB(SqlEngine):
@@ -45,12 +30,18 @@ class DuckDB(SqlEngine):
     one_pass = DuckDBSums
     overflowing: frozenset[str] = frozenset()  # columns of Arrow's whose far values stop a query
 
-    def __init__(self, relation: Any, names: list[str] | None = None, connection: Any = None) -> None:
+    def __init__(
+        self,
+        relation: Any,
+        names: list[str] | None = None,
+        connection: Any = None,
+        schema: Mapping[str, Any] | None = None,
+    ) -> None:
         self._relation, self._connection = relation, connection
         self._kept_rows = _new_name()
         # A connection runs one statement at a time; a second thread's would end the first one's.
         self._lock: Any = RLock()
-        super().__init__(schema_of(optional("narwhals").from_native(relation), names or list(relation.columns)))
+        super().__init__(schema or relation_schema(relation, names))
 
     def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         parts = [f'{self._sql(column, role)} AS "{new}"' for new, (column, role) in wanted.items()]
@@ -61,7 +52,8 @@ class DuckDB(SqlEngine):
 
     def _holds_single_values(self, column: str) -> bool:
         # An INTERVAL drops nanoseconds and takes a month for thirty days: two people would be limited as one.
-        fits = self.schema[column] != optional("narwhals").Duration and column not in self.overflowing
+        duration = optional("narwhals").Duration
+        fits = column not in self.overflowing and not any(kind == duration for kind in self.kinds(column))
         return fits and super()._holds_single_values(column)
 
     def truncated(self, expression: Any) -> Any:
@@ -134,23 +126,36 @@ def _new_name() -> str:
     return f"inid_rows_{uuid4().hex}"
 
 
-class DuckDBRelation(DuckDB):
-    """A relation on a connection of the user's, with the user's settings.
+def relation_schema(relation: Any, names: Sequence[str] | None = None) -> dict[str, Any]:
+    """The types of a relation's columns."""
+    return schema_of(optional("narwhals").from_native(relation), names or list(relation.columns))
 
-    Raises:
-        EngineError: The connection has settings under which no query is safe: known before anything is charged.
-    """
+
+class DuckDBRelation(DuckDB):
+    """A relation on a connection of the user's, with the user's settings."""
 
     def __init__(self, relation: Any) -> None:
         with ONE_AT_A_TIME:
-            guarded(lambda: self._try_settings(relation), "read the settings of its connection")
+            arrow = guarded(lambda: self._try_settings(relation), "read the settings of its connection")
             super().__init__(relation)
+        moment = optional("narwhals").Datetime
+        if arrow and any(kind == moment and kind.time_zone is not None for kind in self.schema.values()):
+            raise ArgumentError(
+                "the DuckDB relation has times in a time zone that are Arrow's, of which a far one stops a query: pass "
+                "the table of Arrow's itself."
+            )
         self._lock = ONE_AT_A_TIME  # several tables may share the connection
 
     @staticmethod
-    def _try_settings(relation: Any) -> None:
+    def _try_settings(relation: Any) -> bool:
+        arrow = require_own_catalogue(relation)
         with without_statistics(relation):
-            pass
+            return arrow
+
+    def check_query(self, build: Build) -> None:
+        with self._lock:
+            guarded(lambda: require_own_catalogue(self._relation), "read the functions of its connection")
+            super().check_query(build)
 
     def rows(self, query: Any) -> list[tuple[Any, ...]]:
         with without_statistics(self._relation):
@@ -163,29 +168,6 @@ class DuckDBRelation(DuckDB):
     def kept(self, frame: Any) -> Any:
         with without_statistics(self._relation):
             return super().kept(frame)
-
-
-class DuckDBParquet(DuckDB):
-    """Parquet files: by the types that they had when the table was made, or not at all.
-
-    Of a file that is written anew with another type a single value could stop the query, after the charge.
-    """
-
-    def __init__(self, connection: Any, paths: Sequence[str]) -> None:
-        self._states = [(path, file_state(path)) for path in paths]
-        names = [escaped(path) for path in paths]
-        if _holds_milliseconds(connection, names):
-            data = _as_dataset(paths)
-            super().__init__(*_read_arrow(connection, data), connection)
-            self.overflowing = _overflowing(data.schema)
-            return
-        # Of several files the types of all decide: cast to the first one's, a single value might stop the query.
-        relation = guarded(lambda: connection.read_parquet(names, union_by_name=True), "read the file")
-        super().__init__(relation, connection=connection)
-
-    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
-        require_unchanged(self._states)
-        return super().typed_columns(wanted)
 
 
 class DuckDBCsv(DuckDB):
@@ -236,95 +218,62 @@ class DuckDBCsv(DuckDB):
         return "look at its first line"  # without a header line the names would be somebody's values
 
 
-def open_arrow(data: Any) -> Engine:
-    """A PyArrow table, batch or dataset.
+def plain(column: str, role: Role, kind: Any, *, as_bytes: bool = False) -> str:
+    """SQL that reads a typed column for its role. Texts are compared letter by letter, whatever their collation.
 
-    Raises:
-        ArgumentError: Something else of PyArrow's, such as a reader, which can be read only once.
+    Under a collation that takes "f" for "F" a group would be called by either, whichever row comes first. A text that
+    is not UTF-8 (Arrow does not look) is missing: DuckDB would sort such rows, and all others with them, into anything.
     """
-    arrow = optional("pyarrow")
-    if not isinstance(data, (arrow.Table, arrow.RecordBatch, optional("pyarrow.dataset").Dataset)):
-        raise ArgumentError(
-            f"a table cannot be made of PyArrow's {type(data).__name__}: pass a Table, a RecordBatch or a Dataset."
-        )
-    connection = guarded(connect, "start")
-    made = DuckDB(*_read_arrow(connection, data), connection)
-    made.overflowing = _overflowing(data.schema)
-    return made
+    name = quoted(column)
+    if role == "raw":  # nobody looks at it
+        return "1"
+    if role == "str" or (role in ("person", "order") and is_text(kind)):
+        letters = name if as_bytes else f"encode(CAST({name} AS VARCHAR))"
+        return f'TRY(decode({letters})) COLLATE "binary"'
+    if kind.is_float() and role in ("person", "order"):
+        return f"CASE WHEN isnan({name}) THEN NULL ELSE CAST({name} AS DOUBLE) END"
+    if role == "int":  # a whole number beyond 64 bits equals no key
+        return f"TRY_CAST({name} AS BIGINT)"
+    if role in ("day", "year"):
+        return _date(f"TRY_CAST({name} AS DATE)", role)
+    return f"CAST({name} AS DOUBLE)" if role == "number" else name
 
 
-def _read_arrow(connection: Any, data: Any) -> tuple[Any, list[str]]:
-    """The rows as a relation of DuckDB's, and the names of its columns.
+def parsed(column: str, role: Role, *, is_whole_id: bool = False) -> str:
+    """SQL that reads a column of text for its role; what does not parse is missing.
 
-    Raises:
-        ArgumentError: DuckDB cannot tell the columns apart, there are none, or one has a type that it lacks.
+    Where it holds ids that are whole numbers, any other way to write a number than the usual one is nobody's: 1 and 01
+    are two texts.
+
+    The trim is more than tidiness: DuckDB turns a bare TRY_CAST of a CSV column into the type of the column itself, and
+    then a value that does not parse stops the query.
     """
-    names = list(data.schema.names)
-    if not names:
-        raise ArgumentError("a table needs at least one column: a frame without columns has no rows to count.")
-    if len({name.casefold() for name in names}) != len(names):
-        raise ArgumentError(
-            "a table cannot be made of this data: its columns need names, each column named once, and not by upper or "
-            "lower case alone."
-        )
-    types = optional("pyarrow").types
-    for field in data.schema:
-        if types.is_float16(field.type) or types.is_decimal256(field.type):
-            raise ArgumentError(
-                f"the column {field.name!r} has the type {field.type}, which cannot be read here: cast it to "
-                f"{'float32' if types.is_float16(field.type) else 'float64, or to a decimal128'}."
-            )
-    return guarded(lambda: connection.from_arrow(data), "read the table"), names
+    name = quoted(column)
+    if is_whole_id:
+        name = f"CASE WHEN regexp_full_match({name}, '0|-?[1-9][0-9]*') THEN {name} END"
+    text = f"trim({name})"
+    if role == "number":
+        words = f"CASE lower({text}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
+        return f"coalesce(TRY_CAST({text} AS DOUBLE), {words}::DOUBLE)"
+    if role == "int":
+        # The cast alone would round 1.7 to 2.
+        return f"CASE WHEN regexp_full_match({text}, '[+-]?[0-9]+([.]0*)?') THEN TRY_CAST({text} AS BIGINT) END"
+    if role in ("day", "year"):
+        date = f"TRY_CAST(left({text}, 10) AS DATE)"
+        return f"CASE WHEN regexp_full_match({text}, '{_ISO}') THEN {_date(date, role)} END"
+    if role == "bool":
+        return f"TRY_CAST({text} AS BOOLEAN)"
+    if role == "order":  # NaN is missing, as in a column of numbers
+        return f"CASE WHEN isnan(TRY_CAST({text} AS DOUBLE)) THEN NULL ELSE {name} END"
+    return name
 
 
-def _overflowing(schema: Any) -> frozenset[str]:
-    """DuckDB has times in a zone in microseconds alone: a far one in seconds does not fit."""
-    is_time = optional("pyarrow").types.is_timestamp
-    zoned = (field for field in schema if is_time(field.type) and field.type.tz is not None)
-    return frozenset(field.name for field in zoned if field.type.unit in ("s", "ms"))
+def _date(date: str, role: Role) -> str:
+    """A date of the years 1 to 9999 as a number; any other, and an infinite one, is missing."""
+    number = f"({date} - DATE '1970-01-01')" if role == "day" else f"year({date})"
+    return f"CASE WHEN {date} BETWEEN DATE '0001-01-01' AND DATE '9999-12-31' THEN CAST({number} AS DOUBLE) END"
 
 
-def open_path(path: str) -> Engine:
-    """A CSV or Parquet file, or several by a pattern such as "people-*.csv"; columns are matched by name.
-
-    Raises:
-        ArgumentError: There is no such file, its name does not say what it is, or a CSV file's rows are not certain.
-        EngineError: The file cannot be read.
-    """
-    suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    ending = next((suffix for suffix in reversed(suffixes) if suffix not in _COMPRESSED), "")
-    if ending not in _READERS:
-        raise ArgumentError(f"the file {path!r} must be named .csv or .parquet, so that it is known how to read it.")
-    paths = found_files(path)
-    connection = guarded(connect, "start")
-    if _READERS[ending] != "parquet":
-        return DuckDBCsv(connection, read_csv_files(connection, paths, _READERS[ending]))
-    return DuckDBParquet(connection, paths)
-
-
-def _holds_milliseconds(connection: Any, names: Sequence[str]) -> bool:
-    """Whether a Parquet file has times in milliseconds: DuckDB reads them in microseconds, where far ones stop it."""
-    asked = "SELECT count(*) FROM parquet_schema($names) WHERE converted_type = 'TIMESTAMP_MILLIS'"
-    asked += " OR logical_type LIKE 'TimestampType%MILLIS=Milli%'"
-    found = guarded(lambda: connection.execute(asked, {"names": list(names)}).fetchall(), "read the file")
-    return bool(found[0][0])
-
-
-def _as_dataset(paths: Sequence[str]) -> Any:
-    """Files by PyArrow; as with DuckDB, columns are matched by name, and the types of all decide.
-
-    Raises:
-        ArgumentError: The file is a remote one.
-    """
-    if any("://" in path for path in paths):
-        raise ArgumentError(
-            "the file has times in milliseconds, of which a far one would stop the query: write them in microseconds, "
-            "or pass a dataset of PyArrow's."
-        )
-    arrow, read = optional("pyarrow"), optional("pyarrow.parquet").read_schema
-
-    def made() -> Any:
-        schema = arrow.unify_schemas([read(path) for path in paths], promote_options="permissive")
-        return optional("pyarrow.dataset").dataset(list(paths), schema=schema, format="parquet")
-
-    return guarded(made, "read the file")
+def quoted(column: str) -> str:
+    """A name in quotes."""
+    return '"' + column.replace('"', '""') + '"'

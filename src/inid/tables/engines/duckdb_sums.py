@@ -21,8 +21,6 @@ from inid.tables.engines.grid_sums import GridSums, number_columns, numbers_on_g
 from inid.tables.engines.packed_keys import Digit, PackedBlock, packing_of
 from inid.tables.engines.terms import OnGrid
 
-__all__ = ["DuckDBSums", "run_cell_sums"]
-
 
 class DuckDBSums(GridSums):
     """The sums of plain terms on DuckDB; its frame is a relation."""

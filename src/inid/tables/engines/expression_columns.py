@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Any
 from inid.tables import expressions as node
 from inid.tables.engines.guarded import optional
 from inid.tables.engines.roles import Role
-from inid.tables.expression_leaves import ROLES, Leaf
+from inid.tables.expressions import ROLES, Leaf
 from inid.tables.view import column_kind
 
 if TYPE_CHECKING:
     from inid.tables.engines.base import Engine
-
-__all__ = ["Steps", "columns_read", "seen_columns"]
 
 _LEAST = 1 / node.MOST  # a smaller divisor counts as 0
 _WHOLE = 2.0**52  # every double beyond is a whole number
@@ -47,14 +45,7 @@ def columns_read(engine: "Engine", wanted: Mapping[str, tuple[str, Role]]) -> li
 
 
 class Steps:
-    """The columns that expressions take, level by level: each level uses those before it only.
-
-    Attributes:
-        read: The columns of the table itself, by their names in the query.
-        levels: The steps of each level, by name.
-        outputs: Where each wanted column stands in the end.
-        kept: The column that says which rows count; None where all do.
-    """
+    """The columns that expressions take, level by level: each level uses those before it only."""
 
     def __init__(self, engine: "Engine", wanted: Mapping[str, tuple[str, Role]]) -> None:
         view = engine.view

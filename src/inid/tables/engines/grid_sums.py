@@ -12,20 +12,12 @@ from numpy.typing import NDArray
 
 from inid.tables.engines.terms import OnGrid, Present, Term
 
-__all__ = ["GridSums", "Integers", "are_plain", "number_columns", "numbers_on_grids", "put_together"]
-
 Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class GridSums:
-    """The sums of plain terms, by groups or over all rows, after the keys of the groups.
-
-    Attributes:
-        frame: The rows, as the engine has them.
-        groups: The columns of keys.
-        terms: What is added up; "one" is the number of rows.
-    """
+    """The sums of plain terms, by groups or over all rows, after the keys of the groups."""
 
     frame: Any
     groups: Sequence[str]
@@ -62,14 +54,7 @@ def number_columns(terms: Mapping[str, object]) -> list[str]:
 def put_together(
     terms: Mapping[str, Term], rows: Integers, values: Mapping[str, Integers], sums: Mapping[str, Integers]
 ) -> list[Integers]:
-    """The sums of plain terms in each group, modulo 2^64.
-
-    Args:
-        terms: The terms.
-        rows: The number of rows.
-        values: How many values each column has, where some are missing.
-        sums: The sums of numbers on grids over the rows that have a value.
-    """
+    """The sums of plain terms in each group, modulo 2^64."""
     found = {"one": rows}
     for name, term in terms.items():
         if isinstance(term, Present):

@@ -12,8 +12,6 @@ import numpy as np
 
 from inid.errors import InidError, MissingExtraError
 
-__all__ = ["EngineError", "guarded", "optional"]
-
 _T = TypeVar("_T")
 
 
@@ -22,15 +20,11 @@ class EngineError(InidError):
 
 
 def optional(name: str, extra: str = "tables") -> ModuleType:
-    """An optional dependency, imported when it is first used.
-
-    Raises:
-        MissingExtraError: It is not installed; the message names the extra that brings it.
-    """
+    """An optional dependency, imported when it is first used."""
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise MissingExtraError(f"tables need {name}: run pip install 'inid[{extra}]'.") from None
+        raise MissingExtraError(f"tables need {name}: run pip install '.[{extra}]' in inid's checkout.") from None
 
 
 def guarded(work: Callable[[], _T], what: str) -> _T:

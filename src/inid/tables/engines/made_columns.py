@@ -6,18 +6,10 @@ from typing import Any, Literal
 
 from inid.tables.engines.guarded import optional
 
-__all__ = ["MadeColumn", "arrow_rows", "is_categorical"]
-
 
 @dataclass(frozen=True)
 class MadeColumn:
-    """One column.
-
-    Attributes:
-        values: Its values; None where one is missing.
-        kind: What they are.
-        categories: The public texts that they are of, where the table's own column is categorical; else None.
-    """
+    """One column."""
 
     values: list[Any]
     kind: Literal["int", "float", "bool", "str"]

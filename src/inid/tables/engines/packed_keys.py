@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from inid.tables.engines.cell_codes import CellTable
 
-__all__ = ["Digit", "PackedBlock", "Packing", "packing_of"]
-
 _MOST_VALUES = 2**4  # of a packed column: three of them are a block
 _MOST_CELLS = 2**12  # of a block: it stays in the cache, and is far smaller than the tables of rows that take long
 
@@ -25,25 +23,14 @@ class Digit(NamedTuple):
 
 
 class PackedBlock(NamedTuple):
-    """One pass over the rows.
-
-    Attributes:
-        columns: The numbers of the packed columns by which rows are grouped.
-        tables: Of each table that is made of it, its number and the digits of its keys.
-    """
+    """One pass over the rows."""
 
     columns: tuple[int, ...]
     tables: tuple[tuple[int, tuple[Digit, ...]], ...]
 
 
 class Packing(NamedTuple):
-    """How some tables are made.
-
-    Attributes:
-        columns: The keys of each packed column; the first counts most.
-        blocks: The passes over the rows that serve several tables.
-        alone: The numbers of the tables that have a pass of their own.
-    """
+    """How some tables are made."""
 
     columns: tuple[tuple[str, ...], ...]
     blocks: tuple[PackedBlock, ...]
@@ -52,10 +39,6 @@ class Packing(NamedTuple):
 
 def packing_of(tables: Sequence[CellTable], sizes: Mapping[str, int]) -> Packing:
     """Passes that make every table once.
-
-    Args:
-        tables: The tables.
-        sizes: How many cells each key has.
 
     >>> pairs = [CellTable(pair, ("one",)) for pair in (("a", "b"), ("a", "c"), ("b", "c"))]
     >>> found = packing_of(pairs, dict.fromkeys("abc", 10))

@@ -11,13 +11,11 @@ import numpy as np
 from inid.tables.engines.base import Build, Engine, schema_of
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.made_columns import MadeColumn
-from inid.tables.engines.pandas_columns import ids, typed, whole
+from inid.tables.engines.pandas_columns import ids, is_inferred, typed, whole
 from inid.tables.engines.pandas_sums import grouped_sums, product_sums, term_array
 from inid.tables.engines.roles import IdKind, Role
 from inid.tables.engines.terms import Product, Term
 from inid.tables.facts import Key, is_plain
-
-__all__ = ["Pandas"]
 
 _MOST_CELLS = 1 << 12  # of groups whose sums stay in the cache
 _OTHER = 255  # a byte for what is no public key
@@ -36,6 +34,8 @@ class Pandas(Engine):
         self._frame = frame
         super().__init__(schema_of(optional("narwhals").from_native(frame), list(frame.columns)))
         self._objects = frozenset(name for name, kind in frame.dtypes.items() if kind == "object")
+        # Types that pandas chooses by the values: by them nothing is refused, and what does not fit a role is missing.
+        self._inferred = frozenset(name for name, kind in frame.dtypes.items() if is_inferred(kind))
 
     def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         made = {new: typed(self._frame[column], role, self.schema[column]) for new, (column, role) in wanted.items()}
@@ -49,13 +49,13 @@ class Pandas(Engine):
         return column in self._objects
 
     def _holds_numbers(self, column: str) -> bool:
-        return column in self._objects or super()._holds_numbers(column)
+        return column in self._inferred or super()._holds_numbers(column)
 
     def _holds_keys(self, column: str, key: type) -> bool:
-        return column in self._objects or super()._holds_numbers(column) or super()._holds_keys(column, key)
+        return column in self._inferred or super()._holds_numbers(column) or super()._holds_keys(column, key)
 
     def _holds_dates(self, column: str) -> bool:
-        return column in self._objects or super()._holds_dates(column)
+        return column in self._inferred or super()._holds_dates(column)
 
     def whole_numbers(self, frame: Any, names: Sequence[str]) -> Any:
         native = frame.to_native()
@@ -66,6 +66,11 @@ class Pandas(Engine):
         # pandas makes Python's times and dates of some types of Arrow's, and stops at a value that is finer than those.
         finer = str(self._frame.dtypes[column]) in ("time64[ns][pyarrow]", "date64[ms][pyarrow]")
         return not finer and (column in self._objects or super()._holds_single_values(column))
+
+    def _tells_people_apart(self, column: str) -> bool:
+        return self._holds_single_values(
+            column
+        )  # one missing id makes floats of all: those that are uncertain are nobody's
 
     def with_ids(self, column: str, kind: IdKind) -> Engine:
         frame = self._frame.copy(deep=False)

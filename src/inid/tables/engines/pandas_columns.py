@@ -23,8 +23,6 @@ from inid.tables.engines.guarded import optional
 from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, IdKind, Role, is_text
 from inid.tables.facts import is_plain
 
-__all__ = ["ids", "typed", "whole"]
-
 _END = 2**63  # of the whole numbers that 64 bits hold
 _BOOLS = (bool, np.bool_)
 _FAR = 400  # powers of ten: the floats end before
@@ -34,13 +32,7 @@ _TYPED = (Number, np.generic, dt.datetime, dt.timedelta)
 
 
 def typed(values: Any, role: Role, kind: Any) -> Any:
-    """An array of the values of a series, for its role; what does not fit the role is missing.
-
-    Args:
-        values: A pandas series.
-        role: What it is used for.
-        kind: Its type as narwhals tells it; that of objects is ignored, since it is read from the values.
-    """
+    """An array of the values of a series, for its role; what does not fit the role is missing."""
     pandas = optional("pandas")
     if role == "raw":  # nobody looks at it
         return np.zeros(len(values), dtype=np.int8)
@@ -48,6 +40,8 @@ def typed(values: Any, role: Role, kind: Any) -> Any:
         return _dates(values, role)
     if values.dtype == object:
         return _objects(values, role)
+    if is_inferred(values.dtype) and values.dtype.kind in "mM":
+        return _moments(values, role)
     if role == "number":
         return _numbers(values)
     if isinstance(values.dtype, pandas.CategoricalDtype):
@@ -57,7 +51,7 @@ def typed(values: Any, role: Role, kind: Any) -> Any:
     if kind.is_numeric() and role in ("str", "bool"):
         return _nothing(len(values), role)
     if kind.is_float() and role in ("person", "order"):
-        return _numbers(values)
+        return _certain(values, kind) if role == "person" else _numbers(values)
     if kind.is_float() and role == "int":
         return whole(_numbers(values))
     if kind.is_integer() and role == "int":
@@ -67,35 +61,50 @@ def typed(values: Any, role: Role, kind: Any) -> Any:
     return _times_or_texts(values, role, kind)
 
 
+def _moments(values: Any, role: Role) -> Any:
+    """Times and lengths of time, which are no numbers, keys or texts."""
+    if role in ("person", "order"):
+        return values.array
+    return np.full(len(values), np.nan) if role == "number" else _nothing(len(values), role)
+
+
+def is_inferred(dtype: Any) -> bool:
+    """Whether pandas itself chooses a type like this by the values of a column; others are chosen by who made it."""
+    return isinstance(dtype, (np.dtype, optional("pandas").DatetimeTZDtype))
+
+
 def ids(values: Any, kind: IdKind, own: Any) -> Any:
     """An array of the ids of one kind among the values of a series; anything else is missing.
 
     Texts are those that Python has, and not the text of something else. A float that is too large to tell each whole
     number from the next is none: it may be that of several people.
-
-    Args:
-        values: A pandas series.
-        kind: What ids are: texts or whole numbers.
-        own: The type of the series, as narwhals tells it.
     """
     if kind == "str":
-        words = values.to_numpy(dtype=object)
+        words: Any = _words(values) if _is_arrow(values) else values.to_numpy(dtype=object)
         return _strings([str(one) if type(one) in (str, np.str_) and is_plain(one) else None for one in words])
     if values.dtype != object and own.is_float():
-        numbers = _numbers(values)
-        bits = 24 if own == optional("narwhals").Float32 else 53
-        return whole(np.where(np.abs(numbers) < 2.0**bits, numbers, np.nan))
+        return whole(_certain(values, own))
     return (
         optional("pandas").array(_each(_id_number, values), dtype="Int64") if values.dtype == object else values.array
     )
 
 
+def _certain(values: Any, kind: Any) -> Floats:
+    """The floats that are one whole number at most; a larger one may be that of several people, and is nobody's."""
+    numbers = _numbers(values)
+    bits = 24 if kind == optional("narwhals").Float32 else 53
+    return np.where(np.abs(numbers) < 2.0**bits, numbers, np.nan)
+
+
+def _is_certain(value: Any) -> bool:
+    if not isinstance(value, (float, np.floating)):
+        return True
+    end: float = 2.0 ** (np.finfo(type(value)).nmant + 1)
+    return -end < float(value) < end
+
+
 def _id_number(value: Any) -> int | None:
-    if isinstance(value, (float, np.floating)):
-        end: float = 2.0 ** (np.finfo(type(value)).nmant + 1)
-        if not -end < float(value) < end:
-            return None
-    return _whole_number(value)
+    return _whole_number(value) if _is_certain(value) else None
 
 
 def _times_or_texts(values: Any, role: Role, kind: Any) -> Any:
@@ -105,7 +114,7 @@ def _times_or_texts(values: Any, role: Role, kind: Any) -> Any:
         return _ticks(values)
     if arrow and role in ("person", "order") and optional("pyarrow").types.is_null(values.dtype.pyarrow_dtype):
         return np.full(len(values), np.nan)  # pandas cannot sort by a column that has no type
-    if is_text(kind) and (arrow or getattr(values.dtype, "storage", None) == "python"):
+    if is_text(kind) and (arrow or getattr(values.dtype, "storage", None) is not None):
         return _strings(_words(values)) if role == "str" else _ranks(_words(values))
     return values.array
 
@@ -155,15 +164,20 @@ def _integers(values: Any, *, unsigned: bool) -> Any:
 
 
 def _dates(values: Any, role: Role) -> Floats:
-    """Days since 1970, or years, of dates and of times without a time zone; NaN for anything else, or far away."""
+    """Days since 1970, or years, of dates and of times, by the clock of their own zone; NaN for anything else.
+
+    Whether there is a zone one value decides: times of a winter have a type, with one of a summer they are objects.
+    """
     if isinstance(values.dtype, optional("pandas").ArrowDtype):
         return _numbered(_arrow_days(values), role)
+    if isinstance(values.dtype, optional("pandas").DatetimeTZDtype):
+        values = values.dt.tz_localize(None)
     if values.dtype.kind == "M" and isinstance(values.dtype, np.dtype):
         days = values.to_numpy().astype("datetime64[D]")
         return _numbered(np.where(np.isnat(days), np.nan, days.astype(np.int64).astype(np.float64)), role)
 
     def read(value: Any) -> float:
-        if not isinstance(value, dt.date) or getattr(value, "tzinfo", None) is not None:
+        if not isinstance(value, dt.date):
             return math.nan
         return float(value.toordinal() - _EPOCH if role == "day" else value.year)
 
@@ -292,6 +306,8 @@ def _place_in_order(value: Any) -> tuple[int, Any] | None:
         return None
     if _is_number(value):
         return (0, _exact(value))
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:  # as in a column that has a zone
+        value = value.astimezone(dt.UTC).replace(tzinfo=None)
     word = _text(value)
     return None if word is None else (1, word)
 
@@ -302,12 +318,27 @@ def _categories(values: Any, role: Role) -> Any:
     if role == "person":
         return optional("pandas").arrays.IntegerArray(codes, codes < 0)
     # The last one stands for what is missing, whose position is -1.
-    words = np.array([*map(_text, values.cat.categories), None], dtype=object)[codes].tolist()
+    texts = _words(values.cat.categories) if _is_arrow(values.cat.categories) else map(_text, values.cat.categories)
+    words = np.array([*texts, None], dtype=object)[codes].tolist()
     return _ranks(words) if role == "order" else _strings(words)
+
+
+def _is_arrow(values: Any) -> bool:
+    """Whether a series or an index holds texts of Arrow's, of which some may be no UTF-8."""
+    storage = str(getattr(values.dtype, "storage", ""))
+    return isinstance(values.dtype, optional("pandas").ArrowDtype) or storage.startswith("pyarrow")
 
 
 def _words(values: Any) -> list[str | None]:
     """The text of each value; None for what has none."""
+    arrow = optional("pyarrow")
+    if _is_arrow(values):
+        letters = values.array.__arrow_array__()
+        kind = letters.type.value_type if arrow.types.is_dictionary(letters.type) else letters.type
+        if arrow.types.is_string(kind) or arrow.types.is_large_string(kind):
+            # As bytes: Arrow does not look whether they are UTF-8, and stops where they are read as texts.
+            found = letters.cast(kind).cast(arrow.large_binary()).to_pylist()
+            return [None if one is None else _text(one) for one in found]
     here = ~values.isna().to_numpy(dtype=bool)
     return [_text(value) if known else None for value, known in zip(values, here, strict=True)]
 
@@ -352,13 +383,13 @@ def _who(value: Any) -> tuple[str, Hashable]:
 def _places(values: Any) -> Any:
     """People by equality: for each value the place of the first one that equals it; without a hash it is nobody.
 
-    Nobody is also what does not equal itself (NaN, NaT), and what cannot be asked (NA, a signalling NaN, at which
-    pandas' own `isna` stops).
+    Nobody is also what does not equal itself (NaN, NaT), what cannot be asked (NA, a signalling NaN, at which pandas'
+    own `isna` stops), and a float that may be the id of several people.
     """
     known: dict[Hashable, int] = {}
 
     def place(value: Any) -> int | None:
-        if value is None or value != value:  # noqa: PLR0124 - see above
+        if value is None or value != value or not _is_certain(value):  # noqa: PLR0124 - see above
             return None
         return known.setdefault(_who(value), len(known))
 

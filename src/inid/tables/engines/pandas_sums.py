@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from inid.tables.engines.terms import OnGrid, Present, Product, Term
 
-__all__ = ["grouped_sums", "product_sums", "term_array"]
-
 _ROWS = 1 << 17
 _GROUPED_ROWS = 1 << 15  # of a block: its columns stay in the cache from one step to the next
 _EXACT = 1 << 53
@@ -46,14 +44,7 @@ def product_sums(frame: Any, products: Mapping[str, Product]) -> dict[str, int]:
 def grouped_sums(
     frame: Any, codes: NDArray[np.int64], cells: int, terms: Mapping[str, Term]
 ) -> list[NDArray[np.int64]]:
-    """The sum of each term over the rows of each group, one array per term.
-
-    Args:
-        frame: The columns.
-        codes: The group of each row, from 0.
-        cells: How many groups there are.
-        terms: The terms.
-    """
+    """The sum of each term over the rows of each group, one array per term."""
     found = [np.zeros(cells, dtype=np.int64) for _ in terms]
     step = max(min([_GROUPED_ROWS, *(_EXACT // _largest(term) for term in terms.values())]), 1)
     names = dict.fromkeys(name for term in terms.values() for name in _columns(term))
@@ -97,13 +88,7 @@ def _largest(term: Term) -> int:
 
 
 def _weights(block: Mapping[str, NDArray[Any]], term: Term, gaps: Collection[str]) -> NDArray[np.float64] | None:
-    """What each row of a block adds, as float64; None where every row adds 1.
-
-    Args:
-        block: The columns.
-        term: The term.
-        gaps: The columns that may have missing values.
-    """
+    """What each row of a block adds, as float64; None where every row adds 1."""
     if isinstance(term, Present):
         missing = [np.isnan(block[name]) for name, _ in term.columns if name in gaps]
         return (~np.logical_or.reduce(missing)).astype(np.float64) if missing else None

@@ -15,6 +15,7 @@ checks. Integers of 64 bits add up modulo 2^64; the bits of 2^52 come off afterw
 
 import inspect
 import json
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -31,8 +32,6 @@ from inid.tables.engines.made_columns import MadeColumn
 from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, Role, is_text
 from inid.tables.engines.terms import OnGrid
 from inid.tables.facts import Key
-
-__all__ = ["Polars", "PolarsSums", "draws_at_random"]
 
 _BLOCKS = 64  # passes over the rows that run together
 
@@ -107,11 +106,7 @@ def _present(name: str) -> str:
 
 
 class Polars(Engine):
-    """A Polars frame, run lazily and streaming: a release reads it once, since a lazy one may answer differently.
-
-    Raises:
-        ArgumentError: A lazy frame draws at random.
-    """
+    """A Polars frame, run lazily and streaming: a release reads it once, since a lazy one may answer differently."""
 
     one_pass = PolarsSums
 
@@ -121,10 +116,22 @@ class Polars(Engine):
                 "the lazy frame draws at random (shuffle, sample, or rank by chance) whenever it is read, so that it "
                 "holds no certain rows: pass frame.collect()."
             )
+        self._files = isinstance(frame, optional("polars").LazyFrame) and guarded(
+            lambda: _reads_files(frame), "read the plan"
+        )
         self._frame = frame.lazy()
         lazy = optional("narwhals").from_native(self._frame)
         schema = lazy.collect_schema()
         super().__init__(schema_of(lazy, list(schema)))
+
+    def require(self, name: str, columns: Sequence[str]) -> None:
+        super().require(name, columns)
+        for column in columns if self._files else ():
+            if is_text(self.schema[column]):
+                raise ArgumentError(
+                    f"{name} names {column!r}, texts of a file that a lazy frame reads, which stops at one that is not "
+                    "UTF-8: pass the path of the file itself, or frame.collect()."
+                )
 
     def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         parts = [self._typed(column, role).alias(new) for new, (column, role) in wanted.items()]
@@ -204,6 +211,24 @@ class Polars(Engine):
                 for name, column in columns.items()
             ]
         )
+
+
+_SCANS = re.compile(r"^\s*(\w+) SCAN ", re.MULTILINE)
+
+
+def _reads_files(frame: Any) -> bool:
+    """Whether a lazy frame reads files; those whose types follow from values, or that stop at one, are refused.
+
+    A source in Python is code of the user's.
+    """
+    scans = set(_SCANS.findall(frame.explain(optimized=False)))
+    others = sorted(scans - {"Parquet", "Ipc", "IPC", "PYTHON"})
+    if others:
+        raise ArgumentError(
+            f"the lazy frame reads a source ({others[0]}) whose types follow from values, or that stops at a value "
+            "which does not fit them: pass the path of the file itself, or frame.collect()."
+        )
+    return bool(scans - {"PYTHON"})
 
 
 _SUSPECTS = (".shuffle", ".sample", ".rank")  # as Polars prints them; it does not say how ties are ranked

@@ -12,8 +12,6 @@ from inid.tables.facts import Bins, Categories
 if TYPE_CHECKING:
     from inid.tables.engines.base import Engine
 
-__all__ = ["QueryNames", "QueryTerms"]
-
 
 class QueryNames:
     """The names inside the query: new ones throughout, so that no column of the table is mistaken for one of them."""
@@ -74,14 +72,7 @@ def _numbers(term: Term) -> tuple[str, ...]:
 
 
 class QueryTerms:
-    """What each row adds to each sum, as expressions.
-
-    Attributes:
-        prepared: Columns to make first: what several sums use is computed once.
-        sums: By the name of its column in the query one expression, or `Product` or the like, per sum; those that are
-            the number of rows have none.
-        shifts: What the integers of each sum have too much, in every row: taken off after summing.
-    """
+    """What each row adds to each sum, as expressions."""
 
     def __init__(self, names: QueryNames, asked: Aggregation, source: "Engine") -> None:
         self.names, self._asked, self._source = names, asked, source

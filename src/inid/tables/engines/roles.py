@@ -6,11 +6,9 @@ from typing import Any, Literal
 from inid.arguments import listed, shown
 from inid.errors import Argument, ArgumentError, Column, Words
 from inid.tables.engines.guarded import optional
-from inid.tables.expression_leaves import Leaf
+from inid.tables.expressions import Leaf
 from inid.tables.facts import Key
 from inid.tables.view import View, column_kind
-
-__all__ = ["FIRST_DAY", "LAST_DAY", "IdKind", "Role", "TypedColumns", "is_text"]
 
 # Years 1 to 9999, in days since 1970. Engines differ in what they do with dates beyond these: such a date is missing.
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896
@@ -30,12 +28,7 @@ def is_text(kind: Any) -> bool:
 
 
 class TypedColumns:
-    """What the names and types of a table's columns say, and what they refuse. No value is looked at.
-
-    Attributes:
-        schema: The type of each column, in narwhals' words.
-        view: Which rows count, and which columns are computed from others.
-    """
+    """What the names and types of a table's columns say, and what they refuse. No value is looked at."""
 
     view = View()
 
@@ -47,9 +40,13 @@ class TypedColumns:
     def __repr__(self) -> str:  # frames print their values, and types their categories
         return f"{type(self).__name__}({len(self.schema)} columns)"
 
+    def kinds(self, column: str) -> Sequence[Any]:
+        """The types of a column: several where it is made of files that differ."""
+        return (self.schema[column],)
+
     def is_float(self, column: str) -> bool:
         """Whether the column, as it is, can hold NaN."""
-        return bool(self.schema[column].is_float())
+        return any(kind.is_float() for kind in self.kinds(column))
 
     def is_untyped(self, column: str) -> bool:
         """Whether the column's values decide its type, so that a refusal by it would tell something of them."""
@@ -65,21 +62,41 @@ class TypedColumns:
         return value.fill_nan(None) if self.may_hold_nan(column) else value
 
     def _holds_numbers(self, column: str) -> bool:
-        kind = self.schema[column]
-        return bool(kind.is_numeric() or kind == optional("narwhals").Boolean)
+        boolean = optional("narwhals").Boolean
+        return all(kind.is_numeric() or kind == boolean for kind in self.kinds(column))
 
     def _holds_dates(self, column: str) -> bool:
-        nw, kind = optional("narwhals"), self.schema[column]
+        nw = optional("narwhals")
         # A moment in a time zone is on another day elsewhere, and engines differ in where they are.
-        return bool(kind == nw.Date or (kind == nw.Datetime and kind.time_zone is None))
+        return all(kind == nw.Date or (kind == nw.Datetime and kind.time_zone is None) for kind in self.kinds(column))
 
     def _holds_keys(self, column: str, key: type) -> bool:
-        kind = self.schema[column]
-        return bool({str: is_text(kind), bool: kind == optional("narwhals").Boolean, int: kind.is_integer()}[key])
+        kinds, boolean = self.kinds(column), optional("narwhals").Boolean
+        if key is str:
+            return all(map(is_text, kinds))
+        return all(kind == boolean if key is bool else kind.is_integer() for kind in kinds)
 
     def _holds_single_values(self, column: str) -> bool:
-        kind = self.schema[column]
-        return not bool(kind.is_nested() or kind == optional("narwhals").Object)
+        """Whether the values can be compared: each is one value, and those of several files are of one sort."""
+        kinds, unknown = self.kinds(column), optional("narwhals").Object
+        if any(kind.is_nested() or kind == unknown for kind in kinds):
+            return False
+        return len(kinds) == 1 or all(map(is_text, kinds)) or all(kind.is_numeric() for kind in kinds)
+
+    def _tells_people_apart(self, column: str) -> bool:
+        """Whether different ids are different values, in every file.
+
+        A float is none of several whole numbers for certain: 2^53 and 2^53 + 1 are one float, so that one person would
+        have the rows of two.
+        """
+        kinds = self.kinds(column)
+        if not self._holds_single_values(column) or self.is_float(column):
+            return False
+        return len(kinds) == 1 or all(map(is_text, kinds)) or all(kind.is_integer() for kind in kinds)
+
+    def _called(self, column: str) -> str:
+        """What the types of a column are called."""
+        return " and ".join(dict.fromkeys(map(_name, self.kinds(column))))
 
     def _hint(self) -> str:
         return f"it has {listed(self.schema)}"
@@ -87,11 +104,7 @@ class TypedColumns:
     # What is refused.
 
     def require(self, name: str, columns: Sequence[str]) -> None:
-        """Refuse unknown columns.
-
-        Raises:
-            ArgumentError: A column does not exist.
-        """
+        """Refuse unknown columns."""
         for column in (one for one in columns if one not in self.schema):
             alike = [known for known in self.schema if str(known).casefold() == str(column).casefold()]
             cure = f"did you mean {alike[0]!r}?" if alike else f"{self._hint()}."
@@ -104,25 +117,17 @@ class TypedColumns:
             )
 
     def require_numbers(self, name: str, columns: Sequence[str]) -> None:
-        """Refuse columns whose type is not numeric.
-
-        Raises:
-            ArgumentError: A column is unknown or holds something else than numbers.
-        """
+        """Refuse columns whose type is not numeric."""
         self.require(name, columns)
         for column in columns:
             computed = self.view.derived.get(column)
             holds = self._holds_numbers(column) if computed is None else column_kind(computed) != "text"
             if not holds:
-                what = _name(self.schema[column])
+                what = self._called(column)
                 raise ArgumentError(f"{name} names {column!r}, which holds {what}, not numbers: cast the column first.")
 
     def require_keys(self, name: str, column: str, keys: Sequence[Key]) -> None:
-        """Refuse keys of another kind than the column's.
-
-        Raises:
-            ArgumentError: The column is unknown, or its type cannot equal the keys.
-        """
+        """Refuse keys of another kind than the column's."""
         self.require(name, [column])
         computed = self.view.derived.get(column)
         if computed is None:
@@ -132,16 +137,11 @@ class TypedColumns:
         if not holds:
             kinds = {str: "strings", bool: "booleans", int: "whole numbers"}[type(keys[0])]
             raise ArgumentError(
-                f"{name} has keys that are {kinds}, but {column!r} holds {_name(self.schema[column])}: "
-                "cast one of the two."
+                f"{name} has keys that are {kinds}, but {column!r} holds {self._called(column)}: cast one of the two."
             )
 
     def require_leaves(self, name: str, leaves: Iterable[Leaf]) -> None:
-        """Refuse columns that an expression cannot read as it does.
-
-        Raises:
-            ArgumentError: A column is unknown, or of another type.
-        """
+        """Refuse columns that an expression cannot read as it does."""
         samples: dict[str, Key] = {"str": "", "int": 0, "bool": False}
         for column, role in sorted(leaves):
             if role in samples:
@@ -152,23 +152,29 @@ class TypedColumns:
                 self.require(name, [column])
                 if not self._holds_dates(column):
                     raise ArgumentError(
-                        f"{name} reads {column!r} as a date, but it holds {_name(self.schema[column])}: cast it to a "
+                        f"{name} reads {column!r} as a date, but it holds {self._called(column)}: cast it to a "
                         "date, or to a time without a time zone, first."
                     )
 
     def require_single(self, name: str, columns: Sequence[str]) -> None:
-        """Refuse columns of several values each, whose order engines decide by the types inside.
-
-        Raises:
-            ArgumentError: A column is unknown or holds lists, structs or the like.
-        """
+        """Refuse columns of several values each, whose order engines decide by the types inside."""
         self.require(name, columns)
         for column in columns:
             if not self._holds_single_values(column):
                 raise ArgumentError(
-                    f"{name} names {column!r}, which holds {_name(self.schema[column])}: "
+                    f"{name} names {column!r}, which holds {self._called(column)}: "
                     "make it a column of single values, such as texts or whole numbers."
                 )
+
+    def require_people(self, name: str, column: str) -> None:
+        """Refuse a column of people in which two ids may be one value."""
+        self.require_single(name, [column])
+        if not self._tells_people_apart(column):
+            raise ArgumentError(
+                f"{name} names {column!r}, which holds {self._called(column)}, where two people's ids may be one value "
+                "(of floats, 2^53 and 2^53 + 1): write ids as whole numbers, as texts or as decimals of one type, in "
+                "every file."
+            )
 
 
 def _name(kind: Any) -> str:

@@ -28,23 +28,13 @@ from inid.tables.engines.made_columns import MadeColumn
 from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, Role, is_text
 from inid.tables.engines.terms import OnGrid
 
-__all__ = ["Spark", "SparkSums", "settled_rows"]
-
 _TOGETHER = 8  # sums by groups in one query
 _WITHOUT_GROUPS = 40  # sums over all rows: without the keys their code stays within what the JVM compiles for longer
 
 
 @dataclass(frozen=True)
 class _Parts:
-    """Sums by the same groups, in several queries of one frame, each after its keys.
-
-    Attributes:
-        frame: The rows.
-        query: Makes the query of some sums.
-        names: The sums.
-        keys: How many columns of keys there are.
-        most: How many sums there are in one query.
-    """
+    """Sums by the same groups, in several queries of one frame, each after its keys."""
 
     frame: Any
     query: Callable[[Any, Sequence[str]], Any]

@@ -12,8 +12,6 @@ from inid.tables.engines.guarded import optional
 if TYPE_CHECKING:
     from inid.tables.engines.base import Engine
 
-__all__ = ["OnGrid", "Present", "Product", "Term"]
-
 
 @dataclass(frozen=True)
 class Present:
@@ -35,16 +33,7 @@ class Present:
 
 @dataclass(frozen=True)
 class OnGrid:
-    """A column of numbers on its grid, before the grid's shift; with a condition, after it and 0 where it fails.
-
-    Attributes:
-        name: The column's name in the query.
-        column: Its name in the table.
-        grid: Its grid.
-        usual: What stands for a missing value.
-        condition: A column of truths, or None.
-        shift: What is taken off where the condition holds.
-    """
+    """A column of numbers on its grid, before the grid's shift; with a condition, after it and 0 where it fails."""
 
     name: str
     column: str

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = ["statement_begins", "watched"]
-
 _WATCHER: ContextVar[Callable[[int, int], None] | None] = ContextVar("watcher", default=None)
 
 

@@ -1,20 +1,26 @@
 """The HTML report of a stream: every period and every total with its range, the promise and the proof."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+from scipy.special import ndtri
+
+from inid import figures
+from inid.arguments import Floats
 from inid.errors import ArgumentError
 from inid.report import Dimension, Estimate, EstimateBlock, LedgerState, ReportInputs, page, summarize_plan
-from inid.tables.presentation import read_too_noisy
-from inid.tables.report_inputs import marked, protected_unit, things_of
+from inid.tables.presentation import marked, protected_unit, read_too_noisy, things_of
 from inid.tables.result import TOO_NOISY
 from inid.tables.streams.results import SumResult
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from inid.accounting import Ledger
     from inid.tables.streams.stream import Stream
 
-__all__ = ["stream_blocks", "stream_page"]
 
 _NAMES = {"period": "period", "total": "up to", "window": "window"}
 _SPANS = {"period": "in each period", "total": "from the start to each period", "window": "over several periods"}
@@ -55,12 +61,7 @@ def stream_page(
 
 
 def stream_blocks(results: Sequence[SumResult], too_noisy: float | None) -> list[EstimateBlock]:
-    """Each statistic over all periods and groups, then over all totals, then over all windows.
-
-    Args:
-        results: What was released.
-        too_noisy: The share of the estimate beyond which an interval is marked as too wide; None marks none.
-    """
+    """Each statistic over all periods and groups, then over all totals, then over all windows."""
     kinds = [[made for made in results if made.what == what] for what in _NAMES]
     return [block for own in kinds if own for block in _blocks(own, too_noisy)]
 
@@ -68,11 +69,11 @@ def stream_blocks(results: Sequence[SumResult], too_noisy: float | None) -> list
 def _blocks(results: Sequence[SumResult], too_noisy: float | None) -> Iterator[EstimateBlock]:
     """Each statistic over all periods and groups."""
     over = Dimension(_NAMES[results[0].what], tuple(map(_span, results)))
-    for statistic, column in dict.fromkeys((row.statistic, row.column) for row in results[0].rows):
+    for statistic, column in dict.fromkeys((row.statistic, row.column) for row in results[0].answers):
         lines = [
             (_span(made), row)
             for made in results
-            for row in made.rows
+            for row in made.answers
             if (row.statistic, row.column) == (statistic, column)
         ]
         groups = [
@@ -94,3 +95,50 @@ def _blocks(results: Sequence[SumResult], too_noisy: float | None) -> Iterator[E
 
 def _span(made: SumResult) -> str:
     return f"{made.first} to {made.last}" if made.what == "window" else made.last
+
+
+# The picture of a stream: totals with their bands, beside those of independent noise.
+
+_MOST_NAMES = 16
+
+
+@dataclass(frozen=True, eq=False)
+class TotalBands:
+    """The totals so far of the first line of the answers."""
+
+    name: str
+    places: list[int]
+    middle: Floats
+    low: Floats
+    high: Floats
+    alone: Floats
+
+
+def total_bands(stream: "Stream") -> TotalBands:
+    """What a picture of the totals is made of."""
+    totals = [made for made in stream.results if made.what == "total"]
+    if not totals:
+        raise ArgumentError("nothing of this stream was released yet: release a period first.")
+    places = [stream.periods.index(made.last) for made in totals]
+    lines = [made.answers[0] for made in totals]
+    middle, low, high = (np.array([getattr(row, name) for row in lines]) for name in ("estimate", "lower", "upper"))
+    name = f"{lines[0].statistic}({lines[0].column})" if lines[0].column else lines[0].statistic
+    z = float(ndtri((1 + stream.level) / 2))
+    alone = z * dict(stream.plan.statistics).get(name, 0.0) * stream.plan.errors("totals", independent=True)[places]
+    return TotalBands(f"{name}, {lines[0].groups}" if lines[0].groups else name, places, middle, low, high, alone)
+
+
+def plot_totals(stream: "Stream", ax: "Axes | None" = None) -> "Axes":
+    """The totals so far of the first line of the answers, with their intervals, and how wide independent noise is."""
+    bands = total_bands(stream)
+    axes, places, middle = figures.new_axes(ax), bands.places, bands.middle
+    axes.fill_between(places, middle - bands.alone, middle + bands.alone, color="#dddddd", label="independent noise")
+    interval = f"{100 * stream.level:.4g} % interval"
+    axes.fill_between(places, bands.low, bands.high, color=figures.BLUE, alpha=0.35, label=interval)
+    axes.plot(places, middle, color=figures.BLUE, marker="o", markersize=3, label="total so far")
+    step = -(-len(stream.periods) // _MOST_NAMES)
+    shown = range(0, len(stream.periods), step)
+    axes.set_xticks(list(shown), [stream.periods[at] for at in shown], rotation=45, ha="right")
+    axes.set_ylabel(bands.name)
+    axes.legend(loc="upper left")
+    return axes

@@ -1,7 +1,7 @@
-"""plan_stream(): what a stream will be worth, before anything is spent."""
+"""What a stream promises and how accurate it is, before anything is spent; its question, asked of one period's rows."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
@@ -10,22 +10,108 @@ from inid.accounting import JointCharge
 from inid.arguments import Floats, choice, integer, shown
 from inid.errors import ArgumentError, GuaranteeError
 from inid.planning import Certificate, NoisePlan
-from inid.planning.text import aligned, counted
+from inid.planning.noise_plan import aligned, counted
 from inid.promises import Budget, PureDP
-from inid.tables.engines.roles import IdKind
+from inid.tables.aggregation import Aggregation, FoundKeys, Grouping
+from inid.tables.engines import Engine, open_table
+from inid.tables.engines.roles import IdKind, is_text
+from inid.tables.expressions import col
+from inid.tables.facts import Bins, Key
 from inid.tables.plan import rows_in_words
-from inid.tables.public_facts import parsing
 from inid.tables.query import Query
 from inid.tables.questions.statistics.kind import Statistics
-from inid.tables.streams.choosing import Choice, choose_strategy, independent_periods
-from inid.tables.streams.period_query import people_kind
-from inid.tables.streams.strategies import Want, strategy_from_dict
+from inid.tables.streams.strategies import Choice, Want, choose_strategy, independent_periods, strategy_from_dict
 from inid.tables.table import Table
+from inid.tables.view import parsing
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
 
-__all__ = ["Contributes", "StreamPlan", "plan_stream", "read_periods", "read_stream_query"]
+
+_WORDS: dict[IdKind, str] = {"str": "texts", "int": "whole numbers"}
+
+
+def period_query(question: Statistics, data: object, listed: IdKind | None = None) -> Query[Any, Any]:
+    """A stream's question, asked of the rows of one period: nothing of them is looked at but names and types."""
+    derived = question.view.derived
+    if listed is not None and question.person is not None:
+        data = _with_ids(open_table(data), question.person.column, listed)
+    facts: dict[str, Any] = {
+        "unit": question.person or "row",
+        "neighbours": question.neighbours,
+        "rows": question.rows,
+        "max_rows": question.max_rows,
+    }
+    stated = {"bounds": question.bounds, "missing": question.missing}
+    facts |= {name: _of(columns, derived, computed=False) for name, columns in stated.items()}
+    table = Table(data, **facts)
+    if derived:
+        computed: dict[str, Any] = {name: _of(columns, derived, computed=True) for name, columns in stated.items()}
+        computed |= derived
+        table = table.with_columns(**computed)
+    if question.view.where is not None:
+        table = table.where(question.view.where)
+    asked: dict[str, Any] = {**question.columns, "count": question.count, "count_distinct": question.count_distinct}
+    asked["histogram"] = {
+        column: list(cells.edges) if isinstance(cells, Bins) else cells for column, cells in question.histogram.items()
+    }
+    query: Query[Any, Any] = table.query(**asked, by=question.by or None)
+    query.check()
+    return query
+
+
+def _with_ids(source: Engine, column: str, kind: IdKind) -> Engine:
+    source.require("unit", [column])
+    if not (source.text or source.is_untyped(column)) and people_kind(source, column) != kind:
+        raise ArgumentError(
+            f"the people of this stream are {_WORDS[kind]}, and {column!r} holds something else in these rows: cast it."
+        )
+    return source.with_ids(column, kind)
+
+
+def people_kind(source: Engine, column: str) -> IdKind:
+    """What people are told apart by in a list, from the type of their column: texts, or whole numbers."""
+    if source.text or is_text(source.schema[column]):
+        return "str"
+    try:
+        source.require_keys("unit", column, [0])
+    except ArgumentError:
+        raise ArgumentError(
+            f"people are listed by {column!r}, so that nobody counts in more periods than stated, and it holds neither "
+            "texts nor whole numbers: cast the column."
+        ) from None
+    return "int"
+
+
+def people_in(query: Query[Any, Any], kind: IdKind) -> list[Key]:
+    """Everybody who has a row in the period that counts. NOT PRIVATE.
+
+    An id that engines read differently is nobody's.
+    """
+    source, column = query.table.source, query.table.person.column if query.table.person else ""
+    people = Aggregation({"person": FoundKeys(column, kind)}, (), (Grouping(("person",), ()),), view=source.view)
+    ((found,),) = source.run([people], "list the people")
+    return list(found.keys)
+
+
+def of_people(query: Query[Any, Any], people: Collection[Key]) -> Query[Any, Any]:
+    """The same question about these people's rows alone; there must be one at least.
+
+    Whoever appears in the engine's answer after `people_in` was asked is not among them, and is not counted.
+    """
+    person = query.table.person
+    if person is None:
+        raise AssertionError("people are told apart by their column")
+    table = query.table.where(col(person.column).is_in(list(people)))
+    return type(query)(table, query.question)
+
+
+def _of(facts: Mapping[str, Any], derived: Mapping[str, object], *, computed: bool) -> dict[str, Any]:
+    """The facts of the columns that are computed from others, or of those that are not."""
+    return {column: fact for column, fact in facts.items() if (column in derived) == computed}
+
+
+# plan_stream(): what a stream will be worth, before anything is spent.
 
 Contributes = int | Literal["every"]
 
@@ -43,12 +129,12 @@ class StreamPlan:
 
     Attributes:
         question: What is asked of every period.
-        noise: The certified plan of one period: its noise is that of every row of the stream.
+        noise: The certified plan of one period: its noise is that of every release of the stream.
         statistics: Each statistic with its error in a release of one period alone, under the whole promise.
         periods: The name of each period.
         contributes: In how many periods one person counts at most, or "every".
-        choice: The strategy by which rows are made of periods, and independent periods beside it.
-        leased: Whether a ledger leases the rows.
+        choice: The strategy by which releases are made of periods, and independent periods beside it.
+        leased: Whether a ledger leases the releases.
         tolerance: The tolerances that were stated for a period.
         listed: By what people are listed, so that nobody counts in more periods than stated: "str" or "int"; None where
             no list is kept.
@@ -81,12 +167,12 @@ class StreamPlan:
 
     @cached_property
     def charge(self) -> JointCharge:
-        """What a ledger is charged, once, for all periods; its rows are leased one by one.
+        """What a ledger is charged, once, for all periods; its releases are leased one by one.
 
-        Laplace noise is charged by the promise alone: how much of it falls on one row depends on the strategy.
+        Laplace noise is charged by the promise alone: how much of it falls on one release depends on the strategy.
         """
         part = self.budget if self.noise.mechanism == "laplace" else self.noise
-        return JointCharge(self.budget, (part,), self.noise.sensitivity.neighbours, rows=len(self.periods))
+        return JointCharge(self.budget, (part,), self.noise.sensitivity.neighbours, releases=len(self.periods))
 
     def verify(self) -> Certificate:
         """Prove anew that a period's noise keeps the promise, and that the strategy spends no more of it.
@@ -254,9 +340,9 @@ def plan_stream(
 ) -> StreamPlan:
     """Plan the same statistics for every period, before anything is spent; print the plan to see the errors.
 
-    Statement (T2, T3): with the noise of a period's own plan in every row, and rows made of periods by a strategy of
-    length 1, all releases together keep the promise, whatever periods a person is in, adjacent ones too. Assumption:
-    nobody counts in more periods than stated. Guarantee: `verify` proves the length in whole numbers.
+    Statement (T2, T3): with the noise of a period's own plan in every release, and releases made of periods by a
+    strategy of length 1, all releases together keep the promise, whatever periods a person is in, adjacent ones too.
+    Assumption: nobody counts in more periods than stated. Guarantee: `verify` proves the length in whole numbers.
 
     Args:
         table: The public facts; its rows are not read. Rows of each period come with its release.
@@ -306,7 +392,7 @@ def plan_stream(
     times = _read_contributes(contributes, asked, len(names))
     pure = isinstance(promise, PureDP)
     made = asked.plan(promise, tolerance=tolerance, mechanism="laplace" if pure else "gaussian", ledger=ledger)
-    if not (made.noise.row_scales > 0).all():
+    if not (made.noise.run_scales > 0).all():
         raise ArgumentError("one of these numbers is public already: release it as it is, outside of the stream.")
     most = len(names) if times == "every" else times
     found = choose_strategy(len(names), most, "laplace" if pure else "gaussian", kind, length)
@@ -322,11 +408,7 @@ def plan_stream(
 
 
 def read_stream_query(table: object, query: object) -> Query[Any, Any]:
-    """The query of a stream: statistics of a table, released in one step.
-
-    Raises:
-        ArgumentError: It is another one, or malformed.
-    """
+    """The query of a stream: statistics of a table, released in one step."""
     if not isinstance(table, Table):
         raise ArgumentError(f"table must be a tables.Table, got {shown(table)}: wrap a frame in one.")
     if isinstance(query, Query):
@@ -343,11 +425,7 @@ def read_stream_query(table: object, query: object) -> Query[Any, Any]:
 
 
 def read_periods(periods: object) -> tuple[str, ...]:
-    """The names of the periods.
-
-    Raises:
-        ArgumentError: They are not names, or not different ones.
-    """
+    """The names of the periods."""
     cure = 'pass a list of names, or pandas.period_range("2027-01", periods=12, freq="M")'
     if isinstance(periods, (str, bytes, Mapping)) or not isinstance(periods, Iterable):
         raise ArgumentError(f"periods must be the names of the periods, got {shown(periods)}: {cure}.")

@@ -14,8 +14,9 @@ by Cauchy-Schwarz in the period's own norm, whatever vectors the periods have; a
 epsilon times k max_j |C_j|_1. Each strategy is scaled until r^2, or that number, is at most 1, which `verify` proves in
 whole numbers. Then the stream as a whole keeps the promise of its period's plan.
 
-**Lost rows.** Where a row is lost the stream goes on as if it began anew: later rows leave out the periods before. That
-replaces entries of S by 0. Lengths of columns only shrink by it, and where all entries are at least 0, so do products.
+**Lost releases.** Where a release is lost the stream goes on as if it began anew: later ones leave out the periods
+before. That replaces entries of S by 0. Lengths of columns only shrink by it, and where all entries are at least 0, so
+do products.
 
 Two kinds of them:
 
@@ -32,7 +33,7 @@ periods is a sum of as many releases as t has units in its digits, and a period 
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -43,9 +44,7 @@ import numpy as np
 from inid.arguments import Floats
 from inid.errors import GuaranteeError
 from inid.mechanisms import MechanismName
-from inid.numbers.series import reciprocal
-
-__all__ = ["Strategy", "Toeplitz", "Tree", "Want", "scaled_toeplitz", "scaled_tree", "strategy_from_dict"]
+from inid.numbers.sums import binomial_series, reciprocal, square_root_coefficients
 
 Want = Literal["totals", "windows", "periods"]
 
@@ -56,34 +55,25 @@ _SCALE_BITS = 14  # of the factor by which a strategy is brought to length 1
 
 @dataclass(frozen=True)
 class Strategy(ABC):
-    """A public lower triangular matrix of whole numbers, over 2^bits.
-
-    Attributes:
-        periods: How many rows and columns it has.
-        bits: What its entries are divided by is 2^bits.
-    """
+    """A public lower triangular matrix of whole numbers, over 2^bits."""
 
     periods: int
     bits: int
 
     @abstractmethod
-    def row(self, at: int) -> list[int]:
+    def measurement_weights(self, at: int) -> list[int]:
         """The whole numbers by which the periods 0, ..., `at` enter the release of period `at`; the last is not 0."""
 
     @abstractmethod
-    def inverse_row(self, at: int) -> Floats:
-        """By what the releases 0, ..., `at` enter the estimate of period `at`, where no row was lost."""
+    def reconstruction_weights(self, at: int) -> Floats:
+        """By what the releases 0, ..., `at` enter the estimate of period `at`, where none was lost."""
 
     @abstractmethod
     def length(self, contributes: int, mechanism: MechanismName) -> Fraction:
         """r^2 of Gaussian noise, k max_j |C_j|_1 of Laplace noise: at most so much of a period's promise is spent."""
 
     def verify(self, contributes: int, mechanism: MechanismName) -> Fraction:
-        """Prove that people who are in at most so many periods cost no more than the plan of one period promises.
-
-        Raises:
-            GuaranteeError: They may cost more.
-        """
+        """Prove that people who are in at most so many periods cost no more than the plan of one period promises."""
         spent = self.length(contributes, mechanism)
         if not spent <= 1:
             raise GuaranteeError(
@@ -93,7 +83,7 @@ class Strategy(ABC):
         return spent
 
     def spread(self, want: Want, window: int = 1) -> Floats:
-        """The standard deviations of all wanted sums, in units of the noise of one release, if no row is lost.
+        """The standard deviations of all sums of the workload, in units of the noise of one release, if none is lost.
 
         Totals after each period, sums over each `window` periods in a row (fewer at the beginning), or single periods.
         """
@@ -104,19 +94,19 @@ class Strategy(ABC):
         return math.sqrt(float(np.square(self.spread(want, window)).mean()))
 
     def _walk(self, want: Want, window: int, every: int) -> Floats:
-        """The standard deviations of every so many-th of the sums, the middle one of as many, from row to row."""
+        """The standard deviations of every so many-th of the sums, the middle one of as many, release by release."""
         length = {"totals": self.periods, "windows": window, "periods": 1}[want]
         weights, found = np.zeros(self.periods), []
         for at in range(self.periods):
-            self._add_row(weights, at, 1.0)
+            self._add_measurement(weights, at, 1.0)
             if at >= length:
-                self._add_row(weights, at - length, -1.0)
+                self._add_measurement(weights, at - length, -1.0)
             if at % every == every // 2:
                 found.append(math.sqrt(float(weights[: at + 1] @ weights[: at + 1])))
         return np.array(found)
 
-    def _add_row(self, weights: Floats, at: int, sign: float) -> None:
-        weights[: at + 1] += sign * self.inverse_row(at)
+    def _add_measurement(self, weights: Floats, at: int, sign: float) -> None:
+        weights[: at + 1] += sign * self.reconstruction_weights(at)
 
     @property
     @abstractmethod
@@ -130,28 +120,21 @@ class Strategy(ABC):
 
 @dataclass(frozen=True)
 class Toeplitz(Strategy):
-    """S[t, j] = coefficients[t - j] * multipliers[j].
-
-    Attributes:
-        coefficients: One for each distance.
-        multipliers: One for each column.
-    """
+    """S[t, j] = coefficients[t - j] * multipliers[j]."""
 
     coefficients: tuple[int, ...]
     multipliers: tuple[int, ...]
 
-    def row(self, at: int) -> list[int]:
-        """See `Strategy.row`."""
+    def measurement_weights(self, at: int) -> list[int]:
         turned = self.coefficients[at::-1] if at else self.coefficients[:1]
         return [c * m for c, m in zip(turned, self.multipliers[: at + 1], strict=True)]
 
-    def inverse_row(self, at: int) -> Floats:
-        """See `Strategy.inverse_row`."""
+    def reconstruction_weights(self, at: int) -> Floats:
         return self._inverse[self.periods - 1 - at :] * (2.0**self.bits / self.multipliers[at])
 
     @cached_property
     def _inverse(self) -> Floats:
-        """The reciprocal series, its last coefficient first: rows are then plain slices of it."""
+        """The reciprocal series, its last coefficient first: the weights of a period are then plain slices of it."""
         found = reciprocal(np.array(self.coefficients, dtype=np.float64))
         return np.ascontiguousarray(found[::-1])
 
@@ -161,7 +144,7 @@ class Toeplitz(Strategy):
         return not any(self.coefficients[1:])
 
     def spread(self, want: Want, window: int = 1) -> Floats:
-        """See `Strategy.spread`; without a walk over all rows for single periods, and where all columns are alike."""
+        """See `Strategy.spread`; without a walk over all for single periods, and where all columns are alike."""
         factors = 2.0**self.bits / np.array(self.multipliers, dtype=np.float64)
         series = self._inverse[::-1]
         if want != "periods":
@@ -182,18 +165,14 @@ class Toeplitz(Strategy):
             return super().error(want, window)
         return math.sqrt(float(np.square(self._walk(want, window, every)).mean()))
 
-    def _add_row(self, weights: Floats, at: int, sign: float) -> None:
-        from scipy.linalg.blas import daxpy  # it takes a while to load
+    def _add_measurement(self, weights: Floats, at: int, sign: float) -> None:
+        from scipy.linalg.blas import daxpy
 
         factor = sign * 2.0**self.bits / self.multipliers[at]
         daxpy(self._inverse, weights, n=at + 1, a=factor, offx=self.periods - 1 - at)
 
     def length(self, contributes: int, mechanism: MechanismName) -> Fraction:
-        """See `Strategy.length` and the proof above.
-
-        Raises:
-            GuaranteeError: Several columns, and a coefficient that is negative or larger than the one before.
-        """
+        """See `Strategy.length` and the proof above."""
         if mechanism == "laplace":
             longest = max(self.multipliers) * sum(map(abs, self.coefficients))
             return Fraction(contributes * longest, 2**self.bits)
@@ -209,34 +188,26 @@ class Toeplitz(Strategy):
 
     @property
     def name(self) -> str:
-        """What it is, in words."""
         return "independent periods" if self.is_independent else "correlated over time"
 
     def to_dict(self) -> dict[str, Any]:
-        """See `Strategy.to_dict`."""
         lists = {"coefficients": list(self.coefficients), "multipliers": list(self.multipliers)}
         return {"kind": "toeplitz", "periods": self.periods, "bits": self.bits, **lists}
 
 
 @dataclass(frozen=True)
 class Tree(Strategy):
-    """Release t, counted from 1, is a multiple of the sum of the last b^v periods, b^v the largest power dividing t.
-
-    Attributes:
-        base: b.
-        multiplier: By what the sum is multiplied.
-    """
+    """Release t, counted from 1, is a multiple of the sum of the last b^v periods, b^v the largest power dividing t."""
 
     base: int
     multiplier: int
 
-    def row(self, at: int) -> list[int]:
-        """See `Strategy.row`."""
+    def measurement_weights(self, at: int) -> list[int]:
         own = self._size(at + 1)
         return [0] * (at + 1 - own) + [self.multiplier] * own
 
-    def inverse_row(self, at: int) -> Floats:
-        """See `Strategy.inverse_row`: the release less those that make up the earlier periods in it."""
+    def reconstruction_weights(self, at: int) -> Floats:
+        """See `Strategy.reconstruction_weights`: the release less those that make up the earlier periods in it."""
         found = np.zeros(at + 1)
         found[at] = 1.0
         inside, first = at, at + 1 - self._size(at + 1)
@@ -272,29 +243,15 @@ class Tree(Strategy):
 
     @property
     def name(self) -> str:
-        """What it is, in words."""
         return f"a tree of base {self.base}"
 
     def to_dict(self) -> dict[str, Any]:
-        """See `Strategy.to_dict`."""
         own = {"base": self.base, "multiplier": self.multiplier}
         return {"kind": "tree", "periods": self.periods, "bits": self.bits, **own}
 
 
 def scaled_toeplitz(series: Floats, contributes: int, mechanism: MechanismName, *, even: bool = False) -> Toeplitz:
-    """The strategy of a series, its first coefficient 1, rounded to whole numbers and brought to length 1.
-
-    Args:
-        series: One coefficient for each period.
-        contributes: In how many periods one person is at most.
-        mechanism: The noise.
-        even: Whether every column is brought to length 1 by itself; of Gaussian noise and one period only.
-
-    >>> import numpy as np
-    >>> made = scaled_toeplitz(np.array([1.0, 0.5, 0.375]), 1, "gaussian", even=True)
-    >>> bool(0.999 < made.verify(1, "gaussian") <= 1)
-    True
-    """
+    """The strategy of a series, its first coefficient 1, rounded to whole numbers and brought to length 1."""
     coefficients = tuple(int(c) for c in np.rint(series * 2.0**_COEFFICIENT_BITS).tolist())
     if not any(coefficients[1:]):
         coefficients = (1, *coefficients[1:])
@@ -309,21 +266,13 @@ def scaled_toeplitz(series: Floats, contributes: int, mechanism: MechanismName, 
 
 
 def scaled_tree(periods: int, base: int, contributes: int) -> Tree:
-    """A tree for Laplace noise, brought to length 1.
-
-    >>> scaled_tree(52, 8, 1).length(1, "laplace") <= 1
-    True
-    """
+    """A tree for Laplace noise, brought to length 1."""
     bits, factor = _to_length_one(Tree(periods, 0, base, 1).length(contributes, "laplace"), "laplace")
     return Tree(periods, bits, base, factor)
 
 
 def strategy_from_dict(record: dict[str, Any]) -> Strategy:
-    """The strategy that `to_dict` described; nothing is proved of it yet.
-
-    Raises:
-        KeyError, TypeError, ValueError: It does not parse.
-    """
+    """The strategy that `to_dict` described; nothing is proved of it yet."""
     periods, bits = int(record["periods"]), int(record["bits"])
     if record["kind"] == "tree":
         tree = Tree(periods, bits, int(record["base"]), int(record["multiplier"]))
@@ -332,7 +281,7 @@ def strategy_from_dict(record: dict[str, Any]) -> Strategy:
         return tree
     coefficients, multipliers = (tuple(map(int, record[name])) for name in ("coefficients", "multipliers"))
     if not (record["kind"] == "toeplitz" and len(coefficients) == len(multipliers) == periods and coefficients[0]):
-        raise ValueError("the strategy does not have one row for each period.")
+        raise ValueError("the strategy does not have one measurement for each period.")
     if min(multipliers) <= 0:  # the largest of them bounds all
         raise ValueError("a multiplier of the strategy is not positive.")
     return Toeplitz(periods, bits, coefficients, multipliers)
@@ -354,3 +303,107 @@ def _running(values: Sequence[int]) -> list[int]:
         total += value
         found.append(total)
     return found
+
+
+# Which strategy a stream takes: the one with the least error of the workload, independent periods among them.
+
+_POWERS = tuple(at / 20 for at in range(1, 21))
+_DAMPINGS = (*(1 - 10 ** -(0.3 + at / 3) for at in range(14)), 1.0)
+_TRIED = 6  # of many strategies whose error is known but for rounding, so many are made and compared
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The strategy that was chosen, and independent periods beside it."""
+
+    strategy: Strategy
+    independent: Toeplitz
+    want: Want
+    window: int
+    error: float
+    independent_error: float
+
+    @property
+    def gain(self) -> float:
+        """How many times larger the error of independent periods is."""
+        return self.independent_error / self.error
+
+
+def choose_strategy(
+    periods: int, contributes: int, mechanism: MechanismName, want: Want = "totals", window: int = 1
+) -> Choice:
+    """The strategy with the least root mean square error of the workload."""
+    independent = independent_periods(periods, contributes, mechanism)
+    candidates: Iterator[Strategy]
+    if mechanism == "laplace":
+        candidates = _trees(periods, contributes)
+    elif contributes == 1:
+        candidates = _even_columns(periods, want, window)
+    else:
+        candidates = _families(periods, contributes, want, window)
+    first = (independent.error(want, window), independent)
+    best: tuple[float, Strategy] = first
+    for candidate in () if want == "periods" else candidates:  # independent noise is the best for single periods
+        error = candidate.error(want, window)
+        if error < best[0]:
+            best = (error, candidate)
+    return Choice(best[1], independent, want, window, best[0], first[0])
+
+
+def independent_periods(periods: int, contributes: int, mechanism: MechanismName) -> Toeplitz:
+    """Noise for each period by itself."""
+    alone = np.zeros(periods)
+    alone[0] = 1.0
+    return scaled_toeplitz(alone, contributes, mechanism)
+
+
+def _even_columns(periods: int, want: Want, window: int) -> Iterator[Strategy]:
+    """The root of the running sum; for windows also the root of the window's own sum, and damped ones."""
+    yield scaled_toeplitz(square_root_coefficients(periods), 1, "gaussian", even=True)
+    if want == "windows" and window < periods:
+        # sqrt((1 - x^w) / (1 - x)), whose square is the series of sums over w periods.
+        from scipy.signal import fftconvolve
+
+        own = np.zeros(periods)
+        own[::window] = binomial_series(1.0, -0.5, len(own[::window]))
+        both = fftconvolve(own, square_root_coefficients(periods))[:periods]
+        yield scaled_toeplitz(both, 1, "gaussian", even=True)
+        yield scaled_toeplitz(binomial_series(1 - 1 / (4 * window), 0.5, periods), 1, "gaussian", even=True)
+
+
+def _families(periods: int, contributes: int, want: Want, window: int) -> Iterator[Strategy]:
+    """(1 - a x)^-g, which does not grow: of all, the few with the least error before rounding."""
+    length = periods if want == "totals" else window
+    found = []
+    for power in _POWERS:
+        for damping in _DAMPINGS:
+            several = _moving_sums(binomial_series(damping, power, periods), contributes)
+            weights = _moving_sums(binomial_series(damping, -power, periods), length)
+            error = _rms(np.sqrt(np.square(weights).cumsum()))
+            found.append((error * float(np.linalg.norm(several)), damping, power))
+    for _, damping, power in sorted(found)[:_TRIED]:
+        yield scaled_toeplitz(binomial_series(damping, power, periods), contributes, "gaussian")
+
+
+def _moving_sums(series: Floats, length: int) -> Floats:
+    """The sums over the last so many coefficients."""
+    sums = np.cumsum(series)
+    found = sums.copy()
+    found[length:] -= sums[: max(sums.size - length, 0)]
+    return found
+
+
+def _trees(periods: int, contributes: int) -> Iterator[Strategy]:
+    """For each number of levels the trees of the least bases that have no more, and of some a little larger."""
+    bases: set[int] = set()
+    for levels in range(2, periods.bit_length() + 1):
+        least = 2
+        while least**levels <= periods:
+            least += 1
+        bases |= {least, least + 1, least + 2, least * 9 // 8, least * 5 // 4}
+    for base in sorted(bases):
+        yield scaled_tree(periods, base, contributes)
+
+
+def _rms(deviations: Floats) -> float:
+    return math.sqrt(float(np.square(deviations).mean()))

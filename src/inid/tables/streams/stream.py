@@ -1,10 +1,11 @@
 """Stream: the same statistics, period after period, under one promise.
 
 *A period* goes through these steps, in this order (`Stream.release`): what names and types can refuse is refused; the
-file is held alone; the exact numbers are computed; the file commits that the row begins, and who counts in it; the
-ledger leases the row, which it does once; noise is drawn; the file commits the exact and the noisy numbers; they are
-read back and shown. A crash anywhere loses one row at most. A row that was leased and not stored is spent: its period
-has no number, and the stream goes on as if it began anew there (`strategies`), which costs accuracy, never privacy.
+file is held alone; the exact numbers are computed; the file commits that the release begins, and who counts in it; the
+ledger leases the release, which it does once; noise is drawn; the file commits the exact and the noisy numbers; they
+are read back and shown. A crash anywhere loses one release at most. A release that was leased and not stored is spent:
+its period has no number, and the stream goes on as if it began anew there (`strategies`), which costs accuracy, never
+privacy.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,27 +17,31 @@ import numpy as np
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError, BudgetError, Words
 from inid.noise import current_source
-from inid.noise.long_noise import noisy_steps
+from inid.noise.grid_noise import noisy_steps
 from inid.promises import Budget
 from inid.tables.engines import Engine
 from inid.tables.facts import Key
 from inid.tables.query import Query, check_level
 from inid.tables.result import TOO_NOISY
-from inid.tables.streams.period_query import of_people, people_in, period_query
-from inid.tables.streams.period_sums import PeriodSums, SumOfPeriods, row_values
-from inid.tables.streams.plan import Contributes, StreamPlan, plan_stream, read_periods, read_stream_query
-from inid.tables.streams.results import PeriodResult, SumResult, answers_frame
-from inid.tables.streams.row_leases import RowLeases
+from inid.tables.streams.plan import (
+    Contributes,
+    StreamPlan,
+    of_people,
+    people_in,
+    period_query,
+    plan_stream,
+    read_periods,
+    read_stream_query,
+)
+from inid.tables.streams.results import PeriodResult, PeriodSums, SumOfPeriods, SumResult, answers_frame, release_values
 from inid.tables.streams.strategies import Want
-from inid.tables.streams.stream_file import StoredRow, StreamFile, Writing
+from inid.tables.streams.stream_file import ReleaseLeases, StoredRelease, StreamFile, Writing
 from inid.tables.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from inid.accounting import Ledger
-
-__all__ = ["Stream"]
 
 
 class Stream:
@@ -54,7 +59,7 @@ class Stream:
         self._file, self._ledger, self._source = file, ledger, source
         self.path, self.level = file.path, level
         self.plan = StreamPlan.from_dict(file.facts)
-        self._leases = RowLeases(ledger, self.plan, file)
+        self._leases = ReleaseLeases(ledger, self.plan, file)
 
     @classmethod
     def open(
@@ -88,7 +93,7 @@ class Stream:
             window: See `plan_stream`.
             promise: See `plan_stream`.
             tolerance: See `plan_stream`.
-            ledger: Who pays, and leases each row once. Without one an older copy of the file that is put back cannot be
+            ledger: Who pays, and leases each release once. Without one an older copy of the file cannot be
                 noticed, and would void the promise.
             level: The probability, at least, with which each interval holds the exact answer.
             timeout: How many seconds to wait for another process that is releasing a period.
@@ -108,7 +113,7 @@ class Stream:
         ...     pathlib.Path(folder.name, "visits.db"), tables.Table(frame), query={"count": True}, periods=months,
         ...     promise=inid.GaussianDP(mu=1.0), ledger=ledger)
         >>> made = s.release("2027-01", frame)
-        >>> made.period.rows[0].statistic, made.total.last
+        >>> made.period.answers[0].statistic, made.total.last
         ('count', '2027-01')
         >>> folder.cleanup()
         """
@@ -149,28 +154,28 @@ class Stream:
     @property
     def released(self) -> tuple[str, ...]:
         """The periods that were released."""
-        return tuple(self.periods[at] for at in self._file.rows())
+        return tuple(self.periods[at] for at in self._file.releases())
 
     @property
     def lost(self) -> tuple[str, ...]:
-        """The periods whose row was spent without a number, by a crash or an older copy of the file.
+        """The periods whose release was spent without a number, by a crash or an older copy of the file.
 
         Those after the last released one are known where the stream was opened with its ledger.
         """
-        rows = self._file.rows()
-        return tuple(self.periods[at] for at in range(self._next(rows)) if at not in rows)
+        releases = self._file.releases()
+        return tuple(self.periods[at] for at in range(self._next(releases)) if at not in releases)
 
     @property
     def next(self) -> str | None:
         """The period that comes next; None after the last one."""
-        turn = self._next(self._file.rows())
+        turn = self._next(self._file.releases())
         return self.periods[turn] if turn < len(self.periods) else None
 
     @property
     def time(self) -> str:
         """When the last period was released."""
-        rows = self._file.rows()
-        return rows[max(rows)].time if rows else ""
+        releases = self._file.releases()
+        return releases[max(releases)].time if releases else ""
 
     @property
     def charge(self) -> int | None:
@@ -189,20 +194,20 @@ class Stream:
 
         Raises:
             ArgumentError: Another period comes first, or the rows have other columns or types; nothing was spent.
-            BudgetError: The row of the period was spent before; or the ledger, or another process, stands in the way.
-            EngineError: The engine failed before the row was leased; nothing was spent.
+            BudgetError: The release of the period was spent before; or the ledger or another process refuses.
+            EngineError: The engine failed before the release was leased; nothing was spent.
         """
         at = self._place(period)
-        if at in self._file.rows():
+        if at in self._file.releases():
             return self._result(at)
         query = None if data is None else period_query(self.plan.question, data, self.plan.listed)
         if query is not None:
             query.table.check_ledger_unit(self._ledger)
             self._source = query.table.source
         with self._file.writing() as file:
-            rows = file.rows()
-            if at not in rows:
-                self._release_row(file, rows, at, query)
+            releases = file.releases()
+            if at not in releases:
+                self._release_period(file, releases, at, query)
         return self._result(at)
 
     def window(self, first: object, last: object) -> SumResult:
@@ -225,16 +230,10 @@ class Stream:
         return self._answers("window", begin, end, made, sums)
 
     def __getitem__(self, period: object) -> PeriodResult:
-        """What was released for a period.
-
-        Raises:
-            ArgumentError: It was not released.
-        """
+        """What was released for a period."""
         at = self._place(period)
-        if at not in self._file.rows():
-            raise ArgumentError(
-                f"{self.periods[at]} has no released number: release it first, unless its row was lost."
-            )
+        if at not in self._file.releases():
+            raise ArgumentError(f"{self.periods[at]} has no released number: release it first, unless it was lost.")
         return self._result(at)
 
     @property
@@ -260,7 +259,7 @@ class Stream:
             ArgumentError: Nothing was released yet.
             MissingExtraError: matplotlib is not installed.
         """
-        from inid.tables.streams.plots import plot_totals
+        from inid.tables.streams.page import plot_totals
 
         return plot_totals(self, ax)
 
@@ -275,26 +274,28 @@ class Stream:
         Path(path).write_text(stream_page(self, self._ledger, title, too_noisy), encoding="utf-8")
 
     def __str__(self) -> str:
-        rows = self._file.rows()
+        releases = self._file.releases()
         lost = self.lost
         return "\n".join(
             [
-                f"stream in {self.path}: {len(rows)} of {len(self.periods)} periods released",
+                f"stream in {self.path}: {len(releases)} of {len(self.periods)} periods released",
                 *([f"lost: {', '.join(lost)}; totals are without them"] if lost else []),
-                *([str(self._result(max(rows)).total)] if rows else []),
+                *([str(self._result(max(releases)).total)] if releases else []),
             ]
         )
 
     def __repr__(self) -> str:
-        return f"<Stream: {len(self._file.rows())} of {len(self.periods)} periods, {self.plan.budget}>"
+        return f"<Stream: {len(self._file.releases())} of {len(self.periods)} periods, {self.plan.budget}>"
 
     def __reduce__(self) -> NoReturn:
         raise BudgetError("a stream cannot be pickled: open it in the other process with Stream.open(...).")
 
-    # Releasing a row.
+    # Releasing a period.
 
-    def _release_row(self, file: Writing, rows: dict[int, StoredRow], at: int, query: Query[Any, Any] | None) -> None:
-        self._require_turn(at, self._next(rows))
+    def _release_period(
+        self, file: Writing, releases: dict[int, StoredRelease], at: int, query: Query[Any, Any] | None
+    ) -> None:
+        self._require_turn(at, self._next(releases))
         source = current_source()
         self._leases.require_source(private=source.private)
         people: list[Key] = []
@@ -302,7 +303,7 @@ class Stream:
             unknown = self._unknown(file, at)
             if unknown >= self.plan.most:
                 raise BudgetError(
-                    f"{unknown} rows of this stream were released from another copy of its file, and who counted in "
+                    f"{unknown} periods of this stream were released from another copy of its file, and who counted in "
                     "them is not known here: nobody may count any more. Put the newest copy of the file back."
                 )
             people = file.allowed(people_in(query, self.plan.listed), at, self.plan.most - unknown)
@@ -310,14 +311,18 @@ class Stream:
         self._leases.take(at, file.begin(at, people))
         noise = self.plan.noise
         steps = noisy_steps(
-            row_values(self.plan.choice.strategy, rows, at, exact), noise.scales, noise.mechanism, source
+            release_values(self.plan.choice.strategy, releases, at, exact), noise.scales, noise.mechanism, source
         )
         file.store(at, exact.tolist(), steps, private=source.private)
 
     def _unknown(self, file: Writing, at: int) -> int:
-        """Of how many rows before this one the list is not here: another copy of the file leased them, or it broke."""
+        """How many earlier releases have no list here: another copy of the file leased them, or it broke."""
         here, leased = file.marks(), self._leases.marks()
-        return sum(not here.get(row) or here[row] != leased.get(row, here[row]) for row in {*here, *leased} if row < at)
+        return sum(
+            not here.get(number) or here[number] != leased.get(number, here[number])
+            for number in {*here, *leased}
+            if number < at
+        )
 
     def _exact(self, query: Query[Any, Any] | None, people: list[Key]) -> Floats:
         """The exact numbers of a period. NOT PRIVATE."""
@@ -329,7 +334,7 @@ class Stream:
         return exact + 0.0  # no -0.0
 
     def _require_turn(self, at: int, turn: int) -> None:
-        """Refuse a period whose row is spent, or which is not the next one."""
+        """Refuse a period whose release is spent, or which is not the next one."""
         if at < turn:
             raise BudgetError(self._spent(at, turn))
         if at > turn:
@@ -343,13 +348,13 @@ class Stream:
 
     def _spent(self, at: int, turn: int) -> str:
         return (
-            f"the row of {self.periods[at]} was leased and its number is not in {self.path}: a release of it was "
-            "interrupted, or the file is an older copy. The row is spent, and totals are without the period. "
+            f"the release of {self.periods[at]} was leased and its number is not in {self.path}: a release of it was "
+            "interrupted, or the file is an older copy. The release is spent, and totals are without the period. "
             + (f"Go on with {self.periods[turn]}." if turn < len(self.periods) else "It was the last one.")
         )
 
-    def _next(self, rows: Mapping[int, StoredRow]) -> int:
-        return self._leases.next_row(max(rows, default=-1) + 1)
+    def _next(self, releases: Mapping[int, StoredRelease]) -> int:
+        return self._leases.next_release(max(releases, default=-1) + 1)
 
     def _require(
         self,
@@ -381,7 +386,7 @@ class Stream:
             ) from None
 
     def _sums(self) -> PeriodSums:
-        return PeriodSums(self.plan.choice.strategy, self.plan.noise, self._file.rows())
+        return PeriodSums(self.plan.choice.strategy, self.plan.noise, self._file.releases())
 
     def _result(self, at: int) -> PeriodResult:
         sums = self._sums()
@@ -391,10 +396,10 @@ class Stream:
     def _answers(
         self, what: Literal["period", "total", "window"], first: int, last: int, made: SumOfPeriods, sums: PeriodSums
     ) -> SumResult:
-        used = [row for at, row in sums.released.items() if at <= last]
-        private = all(row.private for row in used)
+        used = [one for at, one in sums.released.items() if at <= last]
+        private = all(one.private for one in used)
         time = used[-1].time if used else ""
-        rows = made.rows(self.plan.noise, self.plan.question, self.level, private=private, time=time)
+        answers = made.answers(self.plan.noise, self.plan.question, self.level, private=private, time=time)
         missing = tuple(self.periods[at] for at in range(first, last + 1) if at not in sums.released)
         names = self.periods[first], self.periods[last]
-        return SumResult(what, *names, missing, rows, self.level, private, self._source)
+        return SumResult(what, *names, missing, answers, self.level, private, self._source)

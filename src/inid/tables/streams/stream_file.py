@@ -5,16 +5,16 @@ report or a backup that others see: exact sums are the data.
 
     stream    one line: what was asked and planned, as JSON; the stream's id; the key of the list
     paid      when the ledger was charged; empty before
-    begun     rows that were about to be leased, each with its mark: a random part, and a keyed digest of its list
-    people    who counts in which row, by a keyed digest of the person
-    released  the exact numbers of a row, its noisy ones as whole grid steps, and a keyed digest of the line: its seal
+    begun     releases that were about to be leased, each with its mark: a random part, and a keyed digest of its list
+    people    who counts in which release, by a keyed digest of the person
+    released  its exact numbers, its noisy ones as whole grid steps, and a keyed digest of the line: its seal
 
-*A period* writes two transactions. The first says which row begins, who counts in it, and the mark. Then the ledger
-leases the row, under that mark; then noise is drawn; the second transaction holds the exact and the noisy numbers; then
-they are shown. So of a row that was leased and is not there one can tell whose list it had. Where it was leased under
-the mark that is here, and the list that is here has the digest in the mark, that list is the one that was used. In any
-other case another copy of the file leased it, or the list is not whole: numbers may have been shown, and nobody can say
-of whom. Which copies there were, and in which order they were in use, does not matter.
+*A period* writes two transactions. The first says which release begins, who counts in it, and the mark. Then the ledger
+leases the release, under that mark; then noise is drawn; the second transaction holds the exact and the noisy numbers;
+then they are shown. So of a release that was leased and is not there one can tell whose list it had. Where it was
+leased under the mark that is here, and the list that is here has the digest in the mark, that list is the one that was
+used. In any other case another copy of the file leased it, or the list is not whole: numbers may have been shown, and
+nobody can say of whom. Which copies there were, and in which order they were in use, does not matter.
 
 *Why digests*: a crash leaves a journal of SQLite beside the file. Where an older copy is put back beside the journal of
 a newer one, SQLite writes pages of the newer file into the older: some tables are of the one, some of the other. A line
@@ -31,16 +31,21 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from glob import escape
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from inid.accounting.file_locks import LockError, file_lock, has_locks, identity, read_bytes
-from inid.errors import ArgumentError, BudgetError, RecordError
+from inid.errors import ArgumentError, BudgetError, InidError, RecordError, Words
+from inid.noise import current_source
 from inid.tables.facts import Key
+from inid.tables.streams.plan import StreamPlan
 
-__all__ = ["StoredRow", "StreamFile", "Writing", "is_stream"]
+if TYPE_CHECKING:
+    from inid.accounting import Ledger, Record
+
 
 _VERSION = 2
 _NONCE = 32  # letters of a mark that are random; the others are the digest of its list
@@ -65,16 +70,8 @@ def is_stream(path: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class StoredRow:
-    """A row that was released.
-
-    Attributes:
-        number: Which, from 0 on: that of its period.
-        time: When.
-        private: False when a test's source drew its noise.
-        exact: The period's exact numbers: secret.
-        steps: What was released, in whole grid steps.
-    """
+class StoredRelease:
+    """A release of a period: its exact and its noisy numbers."""
 
     number: int
     time: str
@@ -83,20 +80,11 @@ class StoredRow:
     steps: tuple[int, ...]
 
     def __repr__(self) -> str:  # exact numbers are printed nowhere
-        return f"StoredRow(number={self.number}, time={self.time!r}, private={self.private})"
+        return f"StoredRelease(number={self.number}, time={self.time!r}, private={self.private})"
 
 
 class StreamFile:
-    """A stream's file that is there.
-
-    Args:
-        path: Where it is.
-        timeout: How many seconds to wait for another process that is releasing a period.
-
-    Raises:
-        ArgumentError: There is none, others than its owner may read it, or it has several names.
-        RecordError: It is not a stream's, or of an unknown version.
-    """
+    """A stream's file that is there."""
 
     def __init__(self, path: Path, timeout: float = 30.0) -> None:
         self.path, self._timeout, self.id = path.absolute(), timeout, ""
@@ -125,12 +113,7 @@ class StreamFile:
 
     @classmethod
     def make(cls, path: Path, facts: dict[str, Any], timeout: float = 30.0) -> "StreamFile":
-        """Make the file, whole from the first moment that it can be seen, and readable by its owner alone.
-
-        Raises:
-            ArgumentError: There is a file of that name already, or its journal, or no such folder, or no room; or it is
-                Windows.
-        """
+        """Make the file, whole from the first moment that it can be seen, and readable by its owner alone."""
         _require_locks()
         target = path.absolute()
         if not target.parent.is_dir():
@@ -158,10 +141,10 @@ class StreamFile:
             aside.unlink(missing_ok=True)
         return cls(path, timeout)
 
-    def rows(self) -> dict[int, StoredRow]:
-        """Every row that was released, by its number."""
+    def releases(self) -> dict[int, StoredRelease]:
+        """Every release, by its number."""
         with self._connected(alone=False) as connection:
-            return _rows(connection, self._key, self.path)
+            return _releases(connection, self._key, self.path)
 
     def is_paid(self) -> bool:
         """Whether a ledger was charged."""
@@ -170,11 +153,7 @@ class StreamFile:
 
     @contextmanager
     def writing(self) -> Iterator["Writing"]:
-        """Hold the file alone: while the stream is paid for, and while a period is released.
-
-        Raises:
-            BudgetError: Another process holds it and does not end in time, or the file is another stream's by now.
-        """
+        """Hold the file alone: while the stream is paid for, and while a period is released."""
         with self._connected(alone=True) as connection:
             yield Writing(connection, self.path, self._key)
 
@@ -218,12 +197,12 @@ class Writing:
         self._connection.close()
         self._path.unlink(missing_ok=True)
 
-    def rows(self) -> dict[int, StoredRow]:
-        """Every row that was released, by its number."""
-        return _rows(self._connection, self._key, self._path)
+    def releases(self) -> dict[int, StoredRelease]:
+        """Every release, by its number."""
+        return _releases(self._connection, self._key, self._path)
 
     def marks(self) -> dict[int, str]:
-        """The mark of each row that was begun, released or not; empty where the list that is here is another one."""
+        """The mark of each release that was begun; empty where the list that is here is another one."""
         marks: dict[int, str] = dict(self._connection.execute("SELECT number, mark FROM begun"))
         lists = {number: self._list_digest(number, mark[:_NONCE]) for number, mark in marks.items()}
         # Counted here, and in the order in which they come: pages of two files need not be in order.
@@ -233,15 +212,15 @@ class Writing:
         return {number: mark * (mark[_NONCE:] == lists[number].hexdigest()) for number, mark in marks.items()}
 
     def allowed(self, people: Collection[Key], number: int, most: int) -> list[Key]:
-        """Of these people the ones who were listed in fewer than so many other rows."""
+        """Of these people the ones who were listed in fewer than so many other releases."""
         found = self._connection.execute("SELECT person FROM people WHERE number <> ?", (number,))
         times = Counter(person for (person,) in found)  # in Python: pages of two files need not be in order
         return [person for person in people if times[self._digest(person)] < most]
 
     def begin(self, number: int, people: Collection[Key]) -> str:
-        """Commit that a row is about to be leased, and who counts in it; the mark to lease it under, a new one.
+        """Commit that a release is about to be leased, and who counts in it; the mark to lease it under, a new one.
 
-        Without the key the mark tells nothing of the list, not even whether it is that of another row.
+        Without the key the mark tells nothing of the list, not even whether it is that of another release.
         """
         nonce, digests = secrets.token_hex(_NONCE // 2), sorted(map(self._digest, people))
         made = self._list_digest(number, nonce)
@@ -257,7 +236,7 @@ class Writing:
         return mark
 
     def store(self, number: int, exact: Collection[float], steps: Collection[int], *, private: bool) -> None:
-        """Commit the numbers of a row that was leased; no row is stored twice."""
+        """Commit the numbers of a release that was leased; no release is stored twice."""
         line = (number, _now(), int(private), json.dumps(list(exact)), json.dumps(list(steps)))
         self._connection.execute("BEGIN IMMEDIATE")
         with _undone(self._connection):
@@ -270,7 +249,7 @@ class Writing:
         return blake2b(text.encode(), key=self._key, digest_size=16, person=b"person").digest()
 
     def _list_digest(self, number: int, nonce: str) -> blake2b:
-        """A digest of the list of a row, to be given the digests of its people in their order."""
+        """A digest of the list of a release, to be given the digests of its people in their order."""
         return blake2b(f"{nonce}:{number}:".encode(), key=self._key, digest_size=16, person=b"list")
 
 
@@ -295,16 +274,16 @@ def _is_paid(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT time FROM paid").fetchone() is not None
 
 
-def _rows(connection: sqlite3.Connection, key: bytes, path: Path) -> dict[int, StoredRow]:
+def _releases(connection: sqlite3.Connection, key: bytes, path: Path) -> dict[int, StoredRelease]:
     found = {}
     for *line, seal in connection.execute("SELECT * FROM released ORDER BY number"):
         if seal != _seal(line, key):
             raise RecordError(
-                f"a row in {path} is not as it was written: the file was changed, or is mixed of two copies of it by "
-                "SQLite's journal of one of them. Remove what is beside it, and put a copy back."
+                f"a release in {path} is not as it was written: the file was changed, or SQLite's journal "
+                "mixed two copies of it. Remove what is beside it, and put a copy back."
             )
         number, time, private, exact, steps = line
-        found[number] = StoredRow(number, time, bool(private), tuple(json.loads(exact)), tuple(json.loads(steps)))
+        found[number] = StoredRelease(number, time, bool(private), tuple(json.loads(exact)), tuple(json.loads(steps)))
     return found
 
 
@@ -342,3 +321,125 @@ def _require_one_name(path: Path) -> None:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+# What a ledger does for a stream: one charge for all periods, and a lease of each release, given once.
+
+
+class ReleaseLeases:
+    """The charge of a stream in its ledger, and the leases of its releases.
+
+    The charge is labelled with the stream's id and a digest of its facts: by it the stream finds its charge again,
+    whenever its file was copied, and whatever was changed in the file is noticed.
+    """
+
+    def __init__(self, ledger: "Ledger | None", plan: StreamPlan, file: StreamFile) -> None:
+        self._ledger, self._plan, self._file = ledger, plan, file
+        self._name = f"stream {file.id} "
+
+    def settle(self, *, new: bool = False) -> None:
+        """See that the stream was paid for; a new one is paid for now.
+
+        Only whoever made the file charges, and notes it in the file, which is held alone meanwhile: so no ledger is
+        charged by a look, and no two ledgers are charged for one stream. A crash between the charge and the note is
+        made up for where the ledger holds the charge.
+        """
+        if self._ledger is None:
+            return
+        if not self._plan.leased:
+            raise ArgumentError("the stream was opened without a ledger first: it cannot have one now.")
+        if not self._file.is_paid():
+            with self._file.writing() as held:
+                if not held.is_paid():
+                    self._pay(held, new=new)
+        _ = self.charge
+
+    def _pay(self, held: Writing, *, new: bool) -> None:
+        """Note that the stream is paid for, once the ledger holds its charge."""
+        if self.found_charge() is None:
+            if not new or self._ledger is None:
+                raise BudgetError(
+                    f"the stream in {self._file.path} was not paid for, and this ledger holds no charge of it: its "
+                    "opening was cut short, or goes on just now. Open it again with its table, query=..., periods=... "
+                    "and promise=...",
+                    code="stream_unpaid",
+                    file=Words(self._file.path),
+                )
+            label = self._name + self._file.digest
+            try:
+                self._ledger.charge(self._plan, label=label, private=current_source().private)
+            except InidError:
+                with suppress(InidError):
+                    if self.found_charge() is None:
+                        held.remove()
+                raise
+        _ = self.charge
+        held.note_paid()
+
+    def discard_unpaid(self) -> bool:
+        """Remove a file whose opening was cut short before it was paid for, so that the stream is made anew.
+
+        The new one has an id of its own: should another ledger have been charged for this one, that does not matter.
+        """
+        if self._ledger is None or not self._plan.leased or self._file.is_paid():
+            return False
+        with self._file.writing() as held:
+            unpaid = not held.is_paid() and self.found_charge() is None
+            if unpaid:
+                held.remove()
+        return unpaid
+
+    def found_charge(self) -> "Record | None":
+        """The stream's charge, if the ledger holds it."""
+        if self._ledger is None:
+            return None
+        return next((record for record in self._ledger.history() if record.label.startswith(self._name)), None)
+
+    @cached_property
+    def charge(self) -> "Record":
+        """The stream's charge."""
+        found = self.found_charge()
+        if found is None:
+            raise BudgetError("this ledger holds no charge of the stream: open it with the ledger that was charged.")
+        same = found.label == self._name + self._file.digest
+        if not same or found.plan != json.loads(json.dumps(self._plan.charge.to_dict())):
+            raise RecordError("the charge in the ledger is not of the stream's plan: one of them was changed.")
+        return found
+
+    def next_release(self, stored: int) -> int:
+        """The number of the next release: as many as were leased; without a ledger, as are stored."""
+        if self._ledger is None:
+            return stored
+        leased = len(self._plan.periods) - self._ledger.steps_left(self.charge.id)
+        if leased < stored:
+            raise BudgetError(
+                f"the stream has {stored} releases, and its ledger leased {leased}: the ledger is an older copy. Use "
+                "the newest one."
+            )
+        return leased
+
+    def require_source(self, *, private: bool) -> None:
+        """Refuse, before anything is spent, a release that the ledger could not lease."""
+        if self._plan.leased and self._ledger is None:
+            raise BudgetError("the releases of this stream are leased by a ledger: name that ledger, too.")
+        if self._ledger is not None and self._ledger.persistent and not private:
+            raise BudgetError(
+                "a persistent ledger leases nothing to releases without real noise: test with a ledger in memory."
+            )
+
+    def marks(self) -> dict[int, str]:
+        """The mark of each release that was leased; none of them without a ledger."""
+        if self._ledger is None:
+            return {}
+        return {release: mark for steps, mark in self._ledger.leases(self.charge.id) for release in steps}
+
+    def take(self, at: int, mark: str) -> None:
+        """Lease a release, for ever, under the mark that the file begins it with."""
+        if self._ledger is None:
+            return
+        (release,) = self._ledger.lease_steps(self.charge.id, 1, mark)
+        if release != at:
+            raise BudgetError(
+                f"the ledger leased release {release} where release {at} was the next: another copy of this stream "
+                "is in use. Use one file only."
+            )

@@ -10,7 +10,7 @@ from scipy.linalg import toeplitz
 
 from inid.dpsgd import Banded
 from inid.errors import ArgumentError
-from inid.numbers.series import square_root_coefficients
+from inid.numbers import square_root_coefficients
 
 SIZES = [(bands, steps) for steps in (3, 10, 200, 2000) for bands in (1, 2, 3, 4, 8, 16, 64) if bands <= steps]
 

@@ -12,12 +12,21 @@ import torch
 from scipy.linalg import toeplitz
 
 from correlated_runs import ONE, fed, noise_map, squared_shift, strategy
-from inid.dpsgd.noise import correlated_noise
-from inid.dpsgd.noise.correlated_noise import CorrelatedNoise, ExactCorrelatedNoise, HeldRows, whole_coefficients
-from inid.dpsgd.noise.step_noise import Recipe, add_scaled, quanta_of
+from inid.dpsgd.noise import (
+    CorrelatedNoise,
+    ExactCorrelatedNoise,
+    NoiseHistory,
+    Recipe,
+    add_scaled,
+    quanta_of,
+    whole_coefficients,
+)
 from inid.errors import ArgumentError
 from inid.testing import unsafe_no_noise, unsafe_seed
+from internals import module_with
 from needs import needs
+
+correlated_noise = module_with("inid.dpsgd.noise", "RunNoise")
 
 BANDS, STEPS = 4, 12
 LEVEL = ONE.plan([1.0])
@@ -62,7 +71,7 @@ def test_participations_as_far_apart_as_bands_cost_what_they_are_charged():
     assert shift(rows, [0, 1]) > 2.1  # and only those
 
 
-class NeverForgets(HeldRows):
+class NeverForgets(NoiseHistory):
     """The twin: what is held is used whatever row comes next."""
 
     def before(self, like, row):
@@ -71,7 +80,7 @@ class NeverForgets(HeldRows):
 
 
 def unguarded():
-    return mock.patch.object(correlated_noise, "HeldRows", NeverForgets)
+    return mock.patch.object(correlated_noise, "NoiseHistory", NeverForgets)
 
 
 @pytest.mark.parametrize("skipped", [1, 3, 5])
@@ -103,10 +112,10 @@ def test_a_restored_copy_of_what_was_held_would_cost_more():
     twice = np.vstack([once, once[3:]])  # of an example in step 2: its column reaches rows 3 to 5, both times
     assert (twice[:, 2] ** 2).sum() == pytest.approx(2 - c[0] ** 2, abs=0.02)
     with pytest.raises(TypeError, match="secret"):
-        pickle.dumps(HeldRows(c))
+        pickle.dumps(NoiseHistory(c))
     for duplicate in (copy.copy, copy.deepcopy):
         with pytest.raises(TypeError, match="secret"):
-            duplicate(HeldRows(c))
+            duplicate(NoiseHistory(c))
 
 
 def test_a_new_deal_of_groups_must_begin_a_stage():
@@ -142,9 +151,9 @@ def test_noise_that_is_held_over_a_change_of_bands_reveals_more():
         first, second = CorrelatedNoise(strategy(4, 6)), CorrelatedNoise(strategy(2, 6))
         zero = torch.zeros(1, dtype=torch.float64)
         found = [float(first.noisy(zero, LEVEL, None, (0, t))) for t in range(6)]
-        old, new = first._held, second._held
+        old, new = first._history, second._history
         new.before(zero, (0, 0))
-        new.keep(old._rows[old._oldest - 1], (0, -1))
+        new.keep(old._vectors[old._oldest - 1], (0, -1))
         return found + [float(second.noisy(zero, LEVEL, None, (0, t))) for t in range(6)]
 
     made = noise_map(both, 12)
@@ -158,9 +167,9 @@ class HoldsScaled(CorrelatedNoise):
 
     def noisy(self, sums, made, counts, row):
         fresh = add_scaled(correlated_noise.standard_noise(sums, "gaussian"), torch.zeros_like(sums), made, counts)
-        rows, weights = self._held.before(fresh, row)
+        rows, weights = self._history.before(fresh, row)
         fresh.addmv_(rows, weights, beta=self._first)
-        self._held.keep(fresh, row)
+        self._history.keep(fresh, row)
         return sums + fresh
 
 
@@ -182,7 +191,7 @@ def test_an_interrupted_step_has_no_next_row():
             return float(noise.noisy(zero, LEVEL, None, (0, number)))
 
     first = take(0)
-    with mock.patch.object(HeldRows, "keep", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
+    with mock.patch.object(NoiseHistory, "keep", side_effect=KeyboardInterrupt), pytest.raises(KeyboardInterrupt):
         take(1)
     assert take(2) == first  # as if it were the first
 
@@ -203,7 +212,7 @@ def test_nothing_of_it_is_shown():
     noise = CorrelatedNoise(strategy(2, 4))
     noise.noisy(torch.full((1,), 0.1234567), LEVEL, None, (0, 0))
     assert repr(noise) == "<CorrelatedNoise: 2 bands>"
-    assert repr(noise._held) == "<HeldRows: 1>"
+    assert repr(noise._history) == "<NoiseHistory: 1>"
 
 
 # Noise of the exact law.
@@ -231,7 +240,7 @@ def test_exact_rows_hold_what_was_added_to_the_last_bit():
         for number in range(9):
             sums = torch.from_numpy(draw.integers(-(2**22), 2**22, 5).astype(float)) * quanta
             found = noise.noisy(sums, made, None, (0, number))
-            held = noise._held._rows[(noise._held._oldest - 1) % 2]
+            held = noise._history._vectors[(noise._history._oldest - 1) % 2]
             assert torch.equal(found / quanta, (found / quanta).round())
             assert torch.equal(found + held, sums)  # both are whole quanta: no rounding
             assert torch.equal(held / quanta, (held / quanta).round())
@@ -268,8 +277,8 @@ class RoundsWhatIsHeld(ExactCorrelatedNoise):
     def noisy(self, sums, made, counts, row):
         found = super().noisy(sums, made, counts, row)
         step = self._length * float(made.runs[0][0]) * 2.0**-12
-        self._held._oldest = 0  # in place of what was held
-        self._held.keep(((sums - found) / step).round() * step, row)
+        self._history._oldest = 0  # in place of what was held
+        self._history.keep(((sums - found) / step).round() * step, row)
         return found
 
 
@@ -281,7 +290,7 @@ def test_sums_at_half_a_step_of_the_grid_are_held_whole(kind):
     sums = (sums / quanta_of(made)[0]).round() * quanta_of(made)[0]
     with unsafe_seed(5):
         found = noise.noisy(sums, made, None, (0, 0))
-    whole = torch.equal(found + noise._held._rows[0], sums)
+    whole = torch.equal(found + noise._history._vectors[0], sums)
     assert whole == (kind is ExactCorrelatedNoise)
 
 

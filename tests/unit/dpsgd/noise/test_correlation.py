@@ -10,9 +10,11 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.dpsgd.rows import clipped_sums
 from inid.errors import ArgumentError
 from inid.testing import unsafe_no_noise
+from internals import module_with
+
+clipped_sums = module_with("inid.dpsgd.grad_sample", "Rule")
 
 X = torch.randn(400, 6, generator=torch.Generator().manual_seed(1))
 
@@ -152,7 +154,7 @@ def test_gradients_between_quanta_are_cut_before_they_are_held(cut, monkeypatch)
     train(training)
     noise = training.optimizer._correlated._noise
     quantum = 2.0 ** math.floor(math.log2(training.optimizer.plan.runs[0][0])) * 2.0**-16
-    steps = noise._held._rows / quantum
+    steps = noise._history._vectors / quantum
     assert torch.equal(steps, steps.round()) == cut
 
 
@@ -163,7 +165,7 @@ def test_a_recorded_backward_goes_with_it():
         training.optimizer.zero_grad()
         backward(x)
         training.optimizer.step()
-    assert training.optimizer._correlated.turns.next == 40
+    assert training.optimizer._correlated.schedule.next == 40
 
 
 def test_laplace_noise_would_cost_more_than_it_is_charged():

@@ -6,8 +6,8 @@ import pytest
 
 from inid import BudgetError, InidError, dpsgd
 from inid.dpsgd import Banded, plan_training
-from inid.dpsgd.noise.training_plan import TrainingChoice, best_of
-from inid.dpsgd.sampling.cyclic_sampling import CyclicGroups
+from inid.dpsgd.noise import TrainingChoice, best_of
+from inid.dpsgd.sampling import CyclicGroups
 from inid.errors import ArgumentError
 
 

@@ -9,12 +9,10 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid.dpsgd import PoissonLoader
-from inid.dpsgd.sampling.cyclic_sampling import CyclicGroups
-from inid.dpsgd.sampling.dealt_positions import DealtPositions
-from inid.dpsgd.sampling.poisson_draw import bernoulli, dealt
-from inid.dpsgd.sampling.turns import Turns
+from inid.dpsgd.sampling import CyclicGroups, CyclicSchedule, RandomPartition, bernoulli, partition_examples
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_seed
+from internals import module_with
 
 FIVE = CyclicGroups(Fraction(1, 5), groups=2, steps=6000)
 
@@ -22,8 +20,8 @@ FIVE = CyclicGroups(Fraction(1, 5), groups=2, steps=6000)
 def in_turns(size, batch, groups, steps, **options):
     """A loader over the numbers of examples, whose groups take turns."""
     loader = PoissonLoader(DataLoader(TensorDataset(torch.arange(size)), batch_size=batch), steps=steps, **options)
-    turns = Turns(CyclicGroups(loader.plain_rate, groups, steps), alone=True)
-    loader.take_turns(turns, key=2**100)
+    turns = CyclicSchedule(CyclicGroups(loader.plain_rate, groups, steps), alone=True)
+    loader.follow_schedule(turns, key=2**100)
     return loader, turns
 
 
@@ -46,16 +44,16 @@ def test_every_example_is_drawn_at_the_charged_rate_in_groups_of_unequal_size(pa
     """n = 5, b = 2. A draw that does not fit is made again, so padded draws come a little less often than charged."""
     with unsafe_seed(11):
         loader, turns = in_turns(5, 1, 2, FIVE.steps, padded=padded, max_physical_batch_size=3)
-        assert sorted(loader._dealt.own(group).size for group in (0, 1)) == [2, 3]
+        assert sorted(loader._partition.examples_of(group).size for group in (0, 1)) == [2, 3]
         assert FIVE.rate == loader.sample_rate == 0.4
         assert at_the_charged_rate(drawn_in(loader, turns))
 
     def by_the_size_of_the_group(self, group, *, padded):
-        own = self.own(group)
+        own = self.examples_of(group)
         return [own[bernoulli(own.size, 1 / own.size)]]
 
     # The twin: every group gives a batch of the same size, so the smaller one's examples are drawn more often.
-    monkeypatch.setattr(DealtPositions, "draw", by_the_size_of_the_group)
+    monkeypatch.setattr(RandomPartition, "draw", by_the_size_of_the_group)
     with unsafe_seed(11):
         loader, turns = in_turns(5, 1, 2, FIVE.steps, padded=False)
         assert not at_the_charged_rate(drawn_in(loader, turns))
@@ -65,11 +63,11 @@ def test_every_example_is_drawn_at_the_charged_rate_in_groups_of_unequal_size(pa
 @pytest.mark.parametrize("world", [1, 3])
 def test_every_example_has_one_group_in_one_process_for_the_whole_run(size, groups, world):
     held = [
-        DealtPositions.of(size, size, rate=0.5, groups=groups, rank=r, world=world, key=2**90) for r in range(world)
+        RandomPartition.of(size, size, rate=0.5, groups=groups, rank=r, world=world, key=2**90) for r in range(world)
     ]
-    every = np.concatenate([own.own(group) for own in held for group in range(groups)])
+    every = np.concatenate([own.examples_of(group) for own in held for group in range(groups)])
     assert sorted(every.tolist()) == list(range(size))
-    assert {len(each) for own in held for each in own.held} == {-(-size // (groups * world)) + 1}
+    assert {len(each) for own in held for each in own.members} == {-(-size // (groups * world)) + 1}
 
 
 def test_a_group_has_its_turn_once_a_round():
@@ -111,9 +109,11 @@ def test_with_a_secret_number_one_example_more_leaves_the_law_of_the_others_grou
 
     def positions_dealt(examples, order):
         monkeypatch.setattr(
-            "inid.dpsgd.sampling.poisson_draw.scattered", lambda count, places, source: np.array(order[:count])
+            module_with("inid.dpsgd.sampling", "StepPlaces"),
+            "random_places",
+            lambda count, places, source: np.array(order[:count]),
         )
-        held = dealt(examples, 3, rank=0, world=1, key=2**100)
+        held = partition_examples(examples, 3, rank=0, world=1, key=2**100)
         return int(np.flatnonzero(held == 0)[0]) % 2
 
     def present_dealt(examples, order):
@@ -130,11 +130,11 @@ def test_with_a_secret_number_one_example_more_leaves_the_law_of_the_others_grou
 def test_a_loader_deals_by_its_key_and_draws_empty_positions():
     """Add_remove: with a tenth more positions than stated, the rate of a position is the charged one."""
     groups = [
-        in_turns(50, 10, 5, 5, sample_rate=0.2, neighbours="add_remove")[0]._dealt,
-        in_turns(49, 10, 5, 5, sample_rate=0.2, neighbours="add_remove")[0]._dealt,
+        in_turns(50, 10, 5, 5, sample_rate=0.2, neighbours="add_remove")[0]._partition,
+        in_turns(49, 10, 5, 5, sample_rate=0.2, neighbours="add_remove")[0]._partition,
     ]
-    assert {len(each) - 1 for own in groups for each in own.held} == {11}
-    full, less = ([set(own.own(group).tolist()) for group in range(5)] for own in groups)
+    assert {len(each) - 1 for own in groups for each in own.members} == {11}
+    full, less = ([set(own.examples_of(group).tolist()) for group in range(5)] for own in groups)
     assert [one - {49} for one in full] == less  # with the same words, everybody else stays
 
 
@@ -161,7 +161,7 @@ def test_a_turn_that_is_over_is_refused():
 
 
 def test_several_processes_may_pass_no_turn_over():
-    turns = Turns(CyclicGroups(Fraction(1, 6), 3, 6), alone=False)
+    turns = CyclicSchedule(CyclicGroups(Fraction(1, 6), 3, 6), alone=False)
     turns.take(0)
     with pytest.raises(GuaranteeError, match="passed over"):
         turns.take(2)

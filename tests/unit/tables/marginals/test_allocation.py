@@ -5,8 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from inid.tables.questions.marginals.allocation import least_maximum, least_sum
-from inid.tables.questions.marginals.workload import workload_of
+from inid.tables.questions.marginals import least_maximum, least_sum, workload_of
 
 ADULT = (100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2)
 PUBLISHED = {

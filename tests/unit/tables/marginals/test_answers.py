@@ -8,10 +8,7 @@ from exact_residuals import exact_residuals
 from inid import testing
 from inid.errors import ArgumentError
 from inid.noise import add_noise
-from inid.tables.questions.marginals.allocation import least_maximum
-from inid.tables.questions.marginals.answers import Answers
-from inid.tables.questions.marginals.sensitivity import residuals
-from inid.tables.questions.marginals.workload import workload_of
+from inid.tables.questions.marginals import Answers, least_maximum, residuals, workload_of
 
 SIZES, TABLES = [3, 4, 2], [(0, 1), (1, 2), (2,)]
 

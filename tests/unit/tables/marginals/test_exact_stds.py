@@ -17,9 +17,7 @@ from scipy.special import ndtr
 
 import inid
 from inid.tables import Person, Table
-from inid.tables.questions.marginals.answers import Answers
-from inid.tables.questions.marginals.table_answers import TableAnswers
-from inid.tables.questions.marginals.table_statistics import TableStatistic
+from inid.tables.questions.marginals import Answers, TableAnswers, TableStatistic
 
 ROWS = 300
 DOMAINS = {"a": ["x", "y"], "b": range(3), "c": range(2)}
@@ -182,10 +180,10 @@ def test_plan_rows_frames_and_records_print_the_same_std(way, mechanism):
             assert np.allclose(entry.std, stds, rtol=1e-12)
         stop = start + stds.size
         assert np.allclose(frame["std"][start:stop], stds, rtol=1e-12)
-        assert np.allclose([row.std for row in result.rows[start:stop]], stds, rtol=1e-12)
+        assert np.allclose([row.std for row in result.answers[start:stop]], stds, rtol=1e-12)
         assert np.allclose(record["std"], stds, rtol=1e-12)
         start = stop
-    assert start == len(frame) == len(result.rows)
+    assert start == len(frame) == len(result.answers)
     for column, name in ((None, "count"), ("pay", "sum(pay)"), ("change", "sum(change)"), ("pay", "mean(pay)")):
         asked = [frozenset(entry.columns) for entry in plan.tables if entry.statistic.name == name]
         found = {}

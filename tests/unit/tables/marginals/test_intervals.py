@@ -6,8 +6,11 @@ from scipy.optimize import brentq
 
 import inid
 from inid import tables
-from inid.tables.laplace_sums import quantile
-from inid.tables.questions.marginals.intervals import Noisy, _laplace_width, fieller, one_cell, ratio_width
+from inid.tables import quantile
+from inid.tables.questions.marginals import Noisy, fieller, one_cell, ratio_width
+from internals import module_with
+
+_laplace_width = module_with("inid.tables.questions.marginals", "Noisy")._laplace_width
 
 
 @pytest.fixture(scope="module")

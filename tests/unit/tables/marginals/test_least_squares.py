@@ -5,11 +5,10 @@ from itertools import product
 import numpy as np
 import pytest
 
-from inid.tables.questions.marginals import agreement
-from inid.tables.questions.marginals.agreement import Agreement
-from inid.tables.questions.marginals.basis import analyse
-from inid.tables.questions.marginals.least_squares import LeastSquares, precisions
-from inid.tables.questions.marginals.workload import workload_of
+from inid.tables.questions.marginals import Consistency, LeastSquares, analyse, precisions, workload_of
+from internals import module_with
+
+agreement = module_with("inid.tables.questions.marginals", "Consistency")
 
 SIZES, TABLES, TAU = [3, 2, 4], [(0, 1), (1, 2), (2,), ()], np.array([1.0, 3.0, 0.5, 2.0])
 
@@ -52,7 +51,7 @@ def test_tables_that_agree_are_least_squares(asked):
     """Overlaps of several widths, tables inside others, tables that share the total alone, and a table by itself."""
     noisy, tau = noisy_tables(asked, 2), np.array([1.0, 3.0, 0.5, 2.0])[: len(asked)]
     people = solved(asked, noisy, tau)
-    Agreement(workload_of(SIZES, asked), tau).settle(noisy)
+    Consistency(workload_of(SIZES, asked), tau).settle(noisy)
     for values, table in zip(noisy, asked, strict=True):
         assert np.allclose(values, margin(people, table), rtol=1e-10)
 
@@ -62,7 +61,7 @@ def test_overlaps_that_count_alike_would_not_be_least_squares(monkeypatch):
     noisy = noisy_tables(TABLES, 2)
     people = solved(TABLES, noisy, TAU)
     monkeypatch.setattr(agreement, "block_weights", lambda work, tau: 1 / np.bincount(work.block_of)[work.block_of])
-    Agreement(workload_of(SIZES, TABLES), TAU).settle(noisy)
+    Consistency(workload_of(SIZES, TABLES), TAU).settle(noisy)
     assert not np.allclose(noisy[0], margin(people, TABLES[0]), rtol=1e-3)
     assert np.allclose(noisy[0].sum(axis=0), noisy[1].sum(axis=1))
 

@@ -10,10 +10,7 @@ import inid
 from inid.errors import ArgumentError
 from inid.sets import Sensitivity
 from inid.tables import Table
-from inid.tables.questions.marginals.allocation import least_maximum, least_sum
-from inid.tables.questions.marginals.residual_order import order_of
-from inid.tables.questions.marginals.sensitivity import residuals
-from inid.tables.questions.marginals.workload import workload_of
+from inid.tables.questions.marginals import least_maximum, least_sum, order_of, residuals, workload_of
 
 BUDGET = inid.ApproxDP(1.0, 1e-6)
 

@@ -9,9 +9,8 @@ import pytest
 
 from exact_residuals import exact_residuals
 from inid.errors import GuaranteeError
-from inid.tables.questions.marginals.allocation import least_maximum, least_sum
-from inid.tables.questions.marginals.sensitivity import residuals
-from inid.tables.questions.marginals.workload import of_number, workload_of
+from inid.tables.questions.marginals import least_maximum, least_sum, of_number, residuals, workload_of
+from internals import module_with
 
 RELATIONS = [("add_remove", False), ("zero_out", False), ("replace", False), ("replace", True)]
 
@@ -112,7 +111,7 @@ def test_a_bound_takes_over_where_subsets_are_too_many(monkeypatch):
     work = workload_of([3, 2, 4], [(0, 1), (1, 2)])
     s = least_sum(work, np.ones(2)).s
     exact = residuals(work, s, neighbours="replace")
-    monkeypatch.setattr("inid.tables.questions.marginals.spending._MOST_SUBSETS", 1)
+    monkeypatch.setattr(module_with("inid.tables.questions.marginals", "spending"), "_MOST_SUBSETS", 1)
     bounded = residuals(work, s, neighbours="replace")
     assert worst(bounded, (1.0,)) <= 1
     assert bounded.radii.max() >= exact.radii.max()

@@ -13,10 +13,18 @@ import pytest
 
 from exact_residuals import exact_residuals
 from inid.errors import GuaranteeError
-from inid.tables.questions.marginals import spending
-from inid.tables.questions.marginals.allocation import least_maximum, least_sum
-from inid.tables.questions.marginals.sensitivity import residuals
-from inid.tables.questions.marginals.workload import Contribution, of_missing, of_number, workload_of
+from inid.tables.questions.marginals import (
+    Contribution,
+    least_maximum,
+    least_sum,
+    of_missing,
+    of_number,
+    residuals,
+    workload_of,
+)
+from internals import module_with
+
+spending = module_with("inid.tables.questions.marginals", "spending")
 
 RELATIONS = [("add_remove", False), ("replace", False), ("replace", True)]
 
@@ -111,10 +119,12 @@ def test_the_shortcuts_let_somebody_out(monkeypatch, twin, sizes, asked, made, v
     right = residuals(work, s, neighbours="replace", vanishing=vanishing)
     assert farthest(right) <= 1
     with monkeypatch.context() as patched:
-        patched.setattr("inid.tables.questions.marginals.sensitivity.spending", twin)
+        patched.setattr(module_with("inid.tables.questions.marginals", "Residuals"), "spending", twin)
         if twin is pairs_alone:  # the total all but exact, which pairs never notice
-            patched.setattr("inid.tables.questions.marginals.sensitivity.alone", lambda *_: np.array([-(2.0**40)]))
-            patched.setattr("inid.tables.questions.marginals.sensitivity._MOST_OF_A_ROW", 1 - 2.0**20)
+            patched.setattr(
+                module_with("inid.tables.questions.marginals", "Residuals"), "alone", lambda *_: np.array([-(2.0**40)])
+            )
+            patched.setattr(module_with("inid.tables.questions.marginals", "Residuals"), "_MOST_OF_A_ROW", 1 - 2.0**20)
         wrong = residuals(work, s, neighbours="replace", vanishing=vanishing)
     assert farthest(wrong) > Fraction(101, 100)
     with pytest.raises(GuaranteeError):

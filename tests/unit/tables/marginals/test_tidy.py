@@ -8,11 +8,11 @@ import pytest
 
 import inid
 from inid.tables import Table
-from inid.tables.questions.marginals import whole_tables as inside_whole_tables
-from inid.tables.questions.marginals.agreement import Agreement
-from inid.tables.questions.marginals.tidy import _onto_simplex, onto_simplex, tidied
-from inid.tables.questions.marginals.whole_tables import rounded, whole_tables
-from inid.tables.questions.marginals.workload import workload_of
+from inid.tables.questions.marginals import Consistency, integer_tables, onto_simplex, rounded, tidied, workload_of
+from internals import module_with
+
+inside_integer_tables = module_with("inid.tables.questions.marginals", "integer_tables")
+_onto_simplex = module_with("inid.tables.questions.marginals", "tidied")._onto_simplex
 
 SIZES = [3, 2, 4, 5]
 PAIRS = list(combinations(range(4), 2))
@@ -60,7 +60,7 @@ def test_tidy_tables_are_non_negative_keep_the_total_and_agree(asked, seed):
 def test_projecting_ten_times_would_leave_tables_apart():
     """The broken twin: the two projections one after the other, and no agreement at the end."""
     exact, noisy = noisy_tables(RING, 1, noise=6)
-    total, together = float(exact[RING[0]].sum()), Agreement(workload_of(SIZES, RING), np.ones(4))
+    total, together = float(exact[RING[0]].sum()), Consistency(workload_of(SIZES, RING), np.ones(4))
     for _ in range(10):
         noisy = {at: onto_simplex(values, total) for at, values in noisy.items()}
         together.settle(list(noisy.values()))
@@ -127,7 +127,7 @@ def test_whole_tables_agree(asked, seed):
     total = float(exact[asked[0]].sum()) + 0.4
     made = tidied(workload_of(SIZES, asked), noisy, np.ones(len(asked)), total)
     values = dict(zip(asked, made.values(), strict=True))
-    whole = whole_tables(values, round(total))
+    whole = integer_tables(values, round(total))
     for table, found in whole.items():
         assert found.sum() == round(total)
         assert (found >= 0).all()
@@ -139,7 +139,7 @@ def test_whole_tables_agree(asked, seed):
 @pytest.mark.parametrize("at_once", [1, 7, 10**6])
 def test_cells_are_filled_one_after_the_other(monkeypatch, at_once):
     """However many are looked at together: the largest remainder that all fixed sums still lack comes first."""
-    monkeypatch.setattr(inside_whole_tables, "_AT_ONCE", at_once)
+    monkeypatch.setattr(inside_integer_tables, "_AT_ONCE", at_once)
     rng = np.random.default_rng(9)
     for _ in range(20):
         values = rng.exponential(1.0, (5, 4)).T  # not in the order of its memory

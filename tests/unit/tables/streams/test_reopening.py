@@ -8,7 +8,7 @@ import pytest
 import inid
 from inid import tables
 from inid.errors import ArgumentError, BudgetError, GuaranteeError, InidError, RecordError
-from inid.tables.streams.plan import StreamPlan
+from inid.tables.streams import StreamPlan
 from visit_streams import open_events, open_people, visits
 
 

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from inid.errors import GuaranteeError
-from inid.numbers.series import binomial_series, square_root_coefficients
-from inid.tables.streams.choosing import choose_strategy
-from inid.tables.streams.strategies import Toeplitz, Tree, scaled_toeplitz, scaled_tree, strategy_from_dict
+from inid.numbers import binomial_series, square_root_coefficients
+from inid.tables.streams import Toeplitz, Tree, choose_strategy, scaled_toeplitz, scaled_tree, strategy_from_dict
 
 BOX, SIGMA = (2, 3), (5, 4)  # a two-coordinate box and its noise, in whole numbers
 MU_SQUARED = sum(Fraction(b, s) ** 2 for b, s in zip(BOX, SIGMA, strict=True))
@@ -28,7 +27,7 @@ def matrix(strategy, lost=()):
         if at in lost:
             start = at + 1
             continue
-        row = strategy.row(at)
+        row = strategy.measurement_weights(at)
         assert len(row) == at + 1
         found[at, start : at + 1] = row[start:]
     return found
@@ -159,14 +158,14 @@ def test_rows_invert_and_spread_is_that_of_the_dense_matrix(strategy):
     T = strategy.periods
     inverse = np.linalg.inv(matrix(strategy).astype(float) / 2.0**strategy.bits)
     for at in range(T):
-        np.testing.assert_allclose(strategy.inverse_row(at), inverse[at, : at + 1], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(strategy.reconstruction_weights(at), inverse[at, : at + 1], rtol=1e-9, atol=1e-12)
     for lost in ((3,), (0, 4), (2, 3)):
         kept = [at for at in range(T) if at not in lost]
         cut = matrix(strategy, lost)[np.ix_(kept, kept)].astype(float) / 2.0**strategy.bits
         found = np.linalg.inv(cut)
         for place, at in enumerate(kept):
             start = max([gap + 1 for gap in lost if gap < at], default=0)
-            mine = strategy.inverse_row(at)[start:]
+            mine = strategy.reconstruction_weights(at)[start:]
             np.testing.assert_allclose(mine, found[place, place - len(mine) + 1 : place + 1], rtol=1e-9, atol=1e-12)
     for want, length in (("totals", T), ("windows", 3), ("windows", T), ("periods", 1)):
         sums = np.tril(np.ones((T, T))) - np.tril(np.ones((T, T)), -length)

@@ -9,8 +9,6 @@ from urllib.parse import unquote
 from inid.errors import ArgumentError
 from inid.tables.engines.guarded import EngineError, guarded, optional
 
-__all__ = ["database_table", "is_database", "require_no_password"]
-
 _SERVER = ("postgresql://", "postgres://")
 _FILES = (".duckdb", ".ddb")
 _SECRETS = ("password", "secret", "client_key")  # in the names of libpq's options
@@ -22,11 +20,7 @@ def is_database(address: str) -> bool:
 
 
 def require_no_password(address: str) -> None:
-    """Refuse a password in an address that is kept, or shown: in a history of commands, a file or a script.
-
-    Raises:
-        ArgumentError: There is one.
-    """
+    """Refuse a password in an address that is kept, or shown: in a history of commands, a file or a script."""
     # Servers read a password up to the @, whatever is in it, and names of options after their %70 is a p.
     user = address.partition("://")[2].rpartition("@")[0]
     options = unquote(address.partition("?")[2]).lower()

@@ -14,8 +14,6 @@ from typing import ClassVar, Literal
 from inid.fixed_point import Grid
 from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, Role
 
-__all__ = ["DuckDBDialect", "Kind", "PostgresDialect", "SqlDialect", "quoted"]
-
 # A moment is a time without a zone, a zoned one has one. A decimal, and what else has no kind, is read only.
 Kind = Literal["truth", "whole", "double", "decimal", "text", "date", "moment", "zoned", "other"]
 
@@ -29,14 +27,7 @@ def quoted(*names: str) -> str:
 
 
 class SqlDialect(ABC):
-    """One database's words.
-
-    Attributes:
-        double: The type of doubles.
-        text: The type that results are read as.
-        wide: A type of whole numbers that holds the product of any two of 64 bits.
-        barrier: What ends a select that is computed as it stands, before the next one uses it.
-    """
+    """One database's words."""
 
     double: str
     text: str
@@ -127,12 +118,6 @@ class SqlDialect(ABC):
         PostgreSQL stops where a product is too small for a double. Such a value counts as 0, which changes no integer:
         below 2^-1000 units nothing reaches the half that is added, and where the grid begins above 0 values this small
         are below its bound.
-
-        Args:
-            value: The double.
-            grid: Its grid.
-            missing: What stands for a missing value, or NaN; None for nothing.
-            wide: Whether it has 64 bits in any case.
         """
         kind = "INTEGER" if grid.below + grid.most < _INT4 and not wide else "BIGINT"
         low, high, nan = (self.number(bound) for bound in (grid.lower, grid.upper, math.nan))
@@ -147,13 +132,7 @@ class SqlDialect(ABC):
         return f"(CASE {inside} WHEN {value} < {nan} THEN {last}{rest} END)"
 
     def sum_and_count(self, column: str, grid: Grid, here: str) -> tuple[str, str]:
-        """The sum of what a column is on its grid, before the shift, and the number of values that are added up.
-
-        Args:
-            column: A double.
-            grid: Its grid.
-            here: Where it counts, as SQL; "" for wherever it is a number.
-        """
+        """The sum of what a column is on its grid, before the shift, and the number of values that are added up."""
         made, value = self.on_grid(column, grid), self.is_number(column)
         where = f"{value} AND {here}" if here else value
         return f"sum({self.where(made, here)})", f"count(CASE WHEN {where} THEN 1 END)"

@@ -6,8 +6,6 @@ lies beyond them is missing afterwards, on both databases alike.
 
 from inid.tables.engines.sql.dialects import Kind, SqlDialect
 
-__all__ = ["FUNCTIONS", "cast", "date_part", "doubles", "long_text", "wholes"]
-
 _LOW, _HIGH = -(2**63), 2**63 - 1
 _DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _LONGEST = 10**6  # bytes of a text that is made of others

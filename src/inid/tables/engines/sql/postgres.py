@@ -16,8 +16,6 @@ from inid.tables.engines.guarded import EngineError, optional
 from inid.tables.engines.sql.dialects import PostgresDialect, quoted
 from inid.tables.engines.sql.session import Session, SourceTable
 
-__all__ = ["PostgresSession", "postgres_session"]
-
 _SETTINGS = {
     "search_path": "pg_catalog",
     "TimeZone": "'UTC'",
@@ -56,12 +54,7 @@ _UNLIMITED = """
 
 
 class PostgresSession(Session):
-    """Transactions on connections of our own, to where a connection of the user's goes.
-
-    Args:
-        parameters: What psycopg connects with. They may hold a password: nothing shows them.
-        schemas: Where the user's connection looks for a table, in this order.
-    """
+    """Transactions on connections of our own, to where a connection of the user's goes."""
 
     def __init__(self, parameters: dict[str, Any], schemas: Sequence[str]) -> None:
         super().__init__()

@@ -10,22 +10,12 @@ from inid.tables.engines.sql.dialects import Kind
 from inid.tables.engines.sql.session import Session, SourceTable
 from inid.tables.engines.sql.views import Judge, Relation
 
-__all__ = ["SafeView", "judged"]
-
 _ROWS_CURE = "State who the people are (unit=Person(...), person={...}), or leave the join out."
 
 
 @dataclass(frozen=True)
 class SafeView:
-    """A view that keeps the promise.
-
-    Attributes:
-        sql: A select.
-        kinds: Its columns.
-        tables: The tables that it reads, as they were when it was judged.
-        unique: Selects that must find nothing.
-        every: Whether each row of its private table is there, whatever it holds.
-    """
+    """A view that keeps the promise."""
 
     sql: str
     kinds: Mapping[str, Kind]
@@ -39,11 +29,7 @@ class SafeView:
         return tuple(dict.fromkeys(table.name for _, _, table in self.tables))
 
     def check(self, session: Session) -> None:
-        """Compare its tables with the catalogue in the open snapshot, and have keys of public tables looked up.
-
-        Raises:
-            ArgumentError: Something has changed, or a public key is there twice.
-        """
+        """Compare its tables with the catalogue in the open snapshot, and have keys of public tables looked up."""
         for name, place, table in self.tables:
             if session.table(name, place) != table:
                 raise ArgumentError(f"the table {shown(name)} has changed since the view was made: make it again.")
@@ -58,19 +44,7 @@ class SafeView:
 def judged(
     session: Session, backend: Any, op: Any, persons: Mapping[str, str], public: Sequence[Any], person: str | None
 ) -> SafeView:
-    """A view that is safe: for people, told apart by a column of it, or for rows.
-
-    Args:
-        session: The open session.
-        backend: Ibis's backend.
-        op: Ibis's relation.
-        persons: The person column of each private table, by the table's name.
-        public: Ibis's relations of public tables.
-        person: The column of people in the view; None where rows are the unit.
-
-    Raises:
-        ArgumentError: It is not known to be safe; the message says why, and what to do.
-    """
+    """A view that is safe: for people, told apart by a column of it, or for rows."""
     judge = Judge(session, backend)
     shared = [judge.source(one) for one in public]
     judge.public = frozenset().union(*(table.tree for table in shared))
@@ -95,11 +69,7 @@ def judged(
 
 
 def _stated(judge: Judge, found: Relation, persons: Mapping[str, str], person: str) -> dict[str, str]:
-    """The person column of each private table, by identity.
-
-    Raises:
-        ArgumentError: One is missing, unknown or stated twice.
-    """
+    """The person column of each private table, by identity."""
     made: dict[str, str] = {}
     private = {table.identity: table for table in found.private}
     names = {name: table.identity for name, _, table in judge.tables.values()}

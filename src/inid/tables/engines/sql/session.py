@@ -9,20 +9,10 @@ from typing import Any
 
 from inid.tables.engines.sql.dialects import Kind, SqlDialect
 
-__all__ = ["Session", "SourceTable"]
-
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table of the database, as its catalogue has it.
-
-    Attributes:
-        name: Its qualified name, in quotes.
-        identity: What the database knows it by.
-        tree: The same of all tables whose rows it shows: itself and those that inherit from it.
-        columns: For each column its SQL and kind.
-        types: The database's own type of each column.
-    """
+    """A table of the database, as its catalogue has it."""
 
     name: str
     identity: str
@@ -32,11 +22,7 @@ class SourceTable:
 
 
 class Session(ABC):
-    """What the engine asks of a database. Each thread has a transaction of its own.
-
-    Attributes:
-        dialect: Its words.
-    """
+    """What the engine asks of a database. Each thread has a transaction of its own."""
 
     dialect: SqlDialect
 
@@ -45,11 +31,7 @@ class Session(ABC):
 
     @contextmanager
     def snapshot(self, tables: Sequence[str] = ()) -> Iterator[bool]:
-        """One transaction that reads; inside another one, the same. Yields whether it is a new one.
-
-        Args:
-            tables: The qualified names of tables whose columns and types must not change meanwhile.
-        """
+        """One transaction that reads; inside another one, the same. Yields whether it is a new one."""
         if getattr(self._open, "connection", None) is not None:
             yield False
             return
@@ -71,11 +53,7 @@ class Session(ABC):
 
     @abstractmethod
     def table(self, name: str, place: Sequence[str]) -> SourceTable:
-        """A table by its name and where it is (catalogue and schema, as far as stated), from the catalogue.
-
-        Raises:
-            ArgumentError: There is none, or it is none that is read here.
-        """
+        """A table by its name and where it is (catalogue and schema, as far as stated), from the catalogue."""
 
     @abstractmethod
     def fetch(self, statement: str) -> list[tuple[str | None, ...]]:

@@ -35,8 +35,6 @@ from inid.tables.facts import Categories
 if TYPE_CHECKING:
     from inid.tables.engines.sql.engine import DatabaseTable
 
-__all__ = ["AggregationSql", "Statement"]
-
 _MOST_SETS = 256
 _TOGETHER = 31  # keys of one GROUPING()
 _KEY_KINDS: dict[str, Kind] = {"str": "text", "int": "whole", "bool": "truth"}
@@ -46,14 +44,7 @@ Sum = Mapping[str, int]  # the aggregates of a term, each with its factor
 
 @dataclass(frozen=True)
 class Statement:
-    """A select whose columns are texts: keys, which of them are left out, and aggregates.
-
-    Attributes:
-        text: The statement.
-        keys: The names of the keys, one column each.
-        marks: How many columns of marks follow: in each 31 keys, the last one lowest, a 1 for one that is left out.
-        sets: The keys of each grouping set.
-    """
+    """A select whose columns are texts: keys, which of them are left out, and aggregates."""
 
     text: str
     keys: tuple[str, ...]
@@ -62,13 +53,7 @@ class Statement:
 
 
 class AggregationSql:
-    """An aggregation in the words of one database.
-
-    Attributes:
-        asked: The aggregation.
-        aggregates: What each group adds up, as SQL.
-        sums: For each term the aggregates that make it, with their factors.
-    """
+    """An aggregation in the words of one database."""
 
     def __init__(self, engine: "DatabaseTable", asked: Aggregation) -> None:
         self.asked, self._engine, self._dialect = asked, engine, engine.dialect

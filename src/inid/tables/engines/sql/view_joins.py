@@ -12,24 +12,13 @@ from inid.tables.engines.sql.view_values import SqlColumn, Values, operation
 if TYPE_CHECKING:
     from inid.tables.engines.sql.views import Judge, Relation
 
-__all__ = ["joined"]
-
 _TELL_APART: tuple[Kind, ...] = ("whole", "text", "date")
 _WRITTEN = {"inner": "JOIN", "left": "LEFT JOIN", "semi": "EXISTS", "anti": "NOT EXISTS"}
 
 
 @dataclass
 class _Chain:
-    """What was joined so far.
-
-    Attributes:
-        parents: The relations, by what Ibis calls them.
-        fields: Their columns.
-        owners: Which of these are owners: relation and name.
-        whole: All of it, but for its select.
-        source: What the select reads.
-        conditions: What the select keeps.
-    """
+    """What was joined so far."""
 
     parents: dict[Any, "Relation"]
     fields: dict[Any, Mapping[str, SqlColumn]]
@@ -40,11 +29,7 @@ class _Chain:
 
 
 def joined(judge: "Judge", op: Any) -> "Relation":
-    """A chain of joins.
-
-    Raises:
-        ArgumentError: One of them is not safe.
-    """
+    """A chain of joins."""
     first = judge.relation(op.first)
     chain = _Chain(
         {op.first: first},
@@ -114,11 +99,7 @@ def _link(judge: "Judge", chain: _Chain, link: Any, alias: str) -> None:
 
 
 def _owning(judge: "Judge", chain: _Chain, link: Any, other: "Relation") -> set[tuple[Any, str]]:
-    """The owners of the other side that are equal to one of this side; without one the join is of different people.
-
-    Raises:
-        ArgumentError: There is none, where it is known who the people are.
-    """
+    """The owners of the other side that are equal to one of this side; without one the join is of different people."""
     found: set[tuple[Any, str]] = set()
     for one in link.predicates:
         sides = [_field(side) for side in (one.left, one.right)] if operation(one) == "Equals" else []

@@ -14,8 +14,6 @@ from inid.tables.engines.sql import guards
 from inid.tables.engines.sql.dialects import Kind, SqlDialect
 from inid.tables.facts import is_plain
 
-__all__ = ["SqlColumn", "Values", "operation"]
-
 _COMPARED = {"Equals": "=", "NotEquals": "<>", "Less": "<", "LessEqual": "<=", "Greater": ">", "GreaterEqual": ">="}
 _ARITHMETIC = ("Add", "Subtract", "Multiply", "Divide")
 _PARTS = {"ExtractYear": "year", "ExtractMonth": "month", "ExtractDay": "day"}
@@ -38,22 +36,13 @@ def operation(op: Any) -> str:
 
 
 class Values:
-    """What values of a relation become.
-
-    Args:
-        dialect: The database's words.
-        fields: By relation, its columns.
-    """
+    """What values of a relation become."""
 
     def __init__(self, dialect: SqlDialect, fields: Mapping[Any, Mapping[str, SqlColumn]]) -> None:
         self._dialect, self._fields = dialect, fields
 
     def value(self, op: Any) -> SqlColumn:
-        """One value.
-
-        Raises:
-            ArgumentError: It is none that is safe here.
-        """
+        """One value."""
         made = self._value(op)
         if len(made.sql) > _LONGEST:
             raise ArgumentError("an expression of the view is too long once it is guarded: use fewer steps.")

@@ -44,25 +44,10 @@ from inid.tables.engines.sql.dialects import Kind, quoted
 from inid.tables.engines.sql.session import Session, SourceTable
 from inid.tables.engines.sql.view_values import SqlColumn, Values, operation
 
-__all__ = ["Judge", "Relation"]
-
 
 @dataclass(frozen=True)
 class Relation:
-    """A relation that was judged.
-
-    Attributes:
-        sql: A select.
-        kinds: Its columns.
-        types: The columns that are those of tables, unchanged: by name the database's type.
-        bare: The same where they are of one table: the table and its column.
-        owners: The columns by which it is owned; none where it is public.
-        private: The private tables in it, as often as they are there.
-        public: The public tables in it.
-        once: Why a private row may make several rows, or depend on others; "" where it makes one at most.
-        every: Whether each private row makes one row, whatever it holds.
-        unique: Selects of columns that must have no two equal rows.
-    """
+    """A relation that was judged."""
 
     sql: str
     kinds: Mapping[str, Kind]
@@ -82,15 +67,7 @@ class Relation:
 
 @dataclass
 class Judge:
-    """Judges one view, inside a snapshot.
-
-    Attributes:
-        session: The open session.
-        backend: Ibis's backend, to which all tables belong.
-        persons: By the identity of a private table its person column.
-        public: The identities of public tables, with all that inherit from them.
-        tables: What was read so far.
-    """
+    """Judges one view, inside a snapshot."""
 
     session: Session
     backend: Any
@@ -99,11 +76,7 @@ class Judge:
     tables: dict[Any, tuple[str, tuple[str, ...], SourceTable]] = field(default_factory=dict)
 
     def relation(self, op: Any) -> Relation:
-        """One relation.
-
-        Raises:
-            ArgumentError: It is none that is safe.
-        """
+        """One relation."""
         handlers = {
             "DatabaseTable": self._table,
             "SelfReference": lambda own: self.relation(own.parent),
@@ -128,11 +101,7 @@ class Judge:
         return made
 
     def _require_names(self, names: Iterable[str]) -> None:
-        """Refuse names that the database takes for one: it would read the one column for the other.
-
-        Raises:
-            ArgumentError: There are two.
-        """
+        """Refuse names that the database takes for one: it would read the one column for the other."""
         seen: dict[str, str] = {}
         for name in names:
             other = seen.setdefault(self.session.dialect.told_apart_by(name), name)

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from inid.tables.engines.sql.dialects import SqlDialect, quoted
 from inid.tables.facts import Key
 
-__all__ = ["SqlValue", "SqlWords", "literal"]
-
 
 def literal(dialect: SqlDialect, value: Key | float) -> str:
     """A public value."""

@@ -3,13 +3,21 @@
 Independent noise on the cells of overlapping tables is not optimal; independent, non-identical noise in a basis of
 *residuals* is, among all Gaussian mechanisms. Every table is a sum of blocks, one for each subset of its attributes;
 overlapping tables share blocks, so their answers agree with each other by construction.
-
-    basis       the integer basis of one attribute, and what it makes of a table (M1)
-    workload    which tables are asked and which blocks they are made of (M2, M3)
-    allocation  how the budget is shared between the blocks (M4, M5)
-    sensitivity the ellipsoid in which one person's residuals lie, proved in rationals (M6, M7)
-    table_statistics  counts, means and sums by tables, and the grids of their columns (M8)
-    exact_tables      the exact tables, made inside the engine
-    question, plan, result, kind     what is asked, what it costs, what comes back, and what the registry knows
-    answers     from noisy residuals to tables (M3); least_squares for Laplace noise (M10); tidy
 """
+
+from inid.tables.questions.marginals.allocation import least_maximum, least_sum
+from inid.tables.questions.marginals.basis import (
+    analyse,
+    contrast_matrix,
+    contrasts,
+    square_norms,
+    square_places,
+    synthesise,
+)
+from inid.tables.questions.marginals.consistency import Consistency, integer_tables, onto_simplex, rounded, tidied
+from inid.tables.questions.marginals.kind import Marginals
+from inid.tables.questions.marginals.measurements import Answers, LeastSquares, answers_of, precisions
+from inid.tables.questions.marginals.sensitivity import order_of, residuals
+from inid.tables.questions.marginals.table_answers import Noisy, TableAnswers, fieller, one_cell, ratio_width
+from inid.tables.questions.marginals.table_statistics import TableStatistic
+from inid.tables.questions.marginals.workload import Contribution, of_missing, of_number, workload_of

@@ -4,23 +4,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from inid.tables.questions.marginals.basis import Floats
+from inid.arguments import Floats
 from inid.tables.questions.marginals.workload import Workload
-
-__all__ = ["Allocation", "least_maximum", "least_sum"]
 
 _FLOOR = 1e-280  # of the largest weight: what is smaller would leave the floats and decides nothing
 _ROUNDS = 2000
 
 
 class Allocation(NamedTuple):
-    """Variances of the blocks for mu = 1, and how near to the optimum they are.
-
-    Attributes:
-        s: s_B for mu = 1; for another promise they are divided by mu^2.
-        value: The objective for mu = 1: the weighted sum, or the largest v / tolerance^2.
-        within: The objective is at most this factor above the least that any Gaussian mechanism can have.
-    """
+    """Variances of the blocks for mu = 1, and how near to the optimum they are."""
 
     s: Floats
     value: float
@@ -35,10 +27,6 @@ def least_sum(workload: Workload, weights: Floats) -> Allocation:
     n_B = rho_B. Among all Gaussian mechanisms none does better: averaging a mechanism over the permutations of
     each attribute's values costs nothing (the inverse is operator convex), and what is left is diagonal in these
     blocks. The lengths of columns are those of `_lengths`.
-
-    >>> from inid.tables.questions.marginals.workload import workload_of
-    >>> round(least_sum(workload_of([2], [(0,)]), np.ones(1)).value, 12)  # one histogram: variance 1 per cell
-    2.0
     """
     costs = workload.costs(np.maximum(weights, _FLOOR * float(weights.max())))
     lengths = _lengths(workload, costs)
@@ -78,16 +66,6 @@ def least_maximum(workload: Workload, tolerance: Floats, *, gap: float = 1e-4) -
     Statement: for any weights w >= 0 that sum to 1, the value of `least_sum` with w / (cells tolerance^2) is a
     lower bound (a maximum is at least any average). The rule w <- w (v / tolerance^2)^2, renormalised, raises it; the
     least maximum met on the way over the best bound is the factor `within`.
-
-    Args:
-        workload: What is asked.
-        tolerance: The error that is tolerable in each statistic.
-        gap: Stop when `within` is at most 1 + gap.
-
-    >>> from inid.tables.questions.marginals.workload import workload_of
-    >>> found = least_maximum(workload_of([2, 3], [(0,), (1,)]), np.ones(2))
-    >>> bool(found.within <= 1.0001), round(found.value, 3)
-    (True, 1.565)
     """
     square = np.square(tolerance)
     weights = np.full(square.size, 1 / square.size)

@@ -17,33 +17,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Contrasts",
-    "Floats",
-    "Whole",
-    "analyse",
-    "analyse_whole",
-    "contrast_matrix",
-    "contrasted",
-    "contrasts",
-    "square_norms",
-    "square_places",
-    "synthesise",
-]
+from inid.arguments import Floats
 
-Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 _DENSE = 256  # the most values of which a matrix is made; it is faster for few
 
 
 class Contrasts(NamedTuple):
-    """The basis of one attribute.
-
-    Attributes:
-        squares: q, the squared length of each row.
-        largest: The largest entry of C in size.
-    """
+    """The basis of one attribute."""
 
     squares: Whole
     largest: int
@@ -69,11 +51,7 @@ def _splits(size: int) -> Whole:
 
 @lru_cache(maxsize=512)
 def contrasts(size: int) -> Contrasts:
-    """The basis of an attribute with that many values.
-
-    >>> contrasts(3).squares.tolist(), contrasts(3).largest
-    ([6, 2], 2)
-    """
+    """The basis of an attribute with that many values."""
     low, middle, high, left, right, _ = _splits(size).T
     squares = (middle - low) * right**2 + (high - middle) * left**2
     squares.flags.writeable = False  # shared by everybody who asks
@@ -82,11 +60,7 @@ def contrasts(size: int) -> Contrasts:
 
 @lru_cache(maxsize=512)
 def contrast_matrix(size: int) -> Whole:
-    """C, one row per contrast, one column per value: for few values, since it has as many entries as their square.
-
-    >>> contrast_matrix(3).tolist()
-    [[2, -1, -1], [0, 1, -1]]
-    """
+    """C, one row per contrast, one column per value: for few values, since it has as many entries as their square."""
     matrix = np.zeros((size - 1, size), dtype=np.int64)
     for row, (low, middle, high, left, right, _) in zip(matrix, _splits(size).tolist(), strict=True):
         row[low:middle], row[middle:high] = right, -left
@@ -95,13 +69,7 @@ def contrast_matrix(size: int) -> Whole:
 
 
 class _Halves(NamedTuple):
-    """The contrasts of ranges that were halved equally often: they do not overlap, and come in order.
-
-    Attributes:
-        rows: Their places in the basis.
-        cuts: Where each range starts, is divided and ends.
-        factors: b/g and -a/g of each.
-    """
+    """The contrasts of ranges that were halved equally often: they do not overlap, and come in order."""
 
     rows: Whole
     cuts: Whole
@@ -151,9 +119,6 @@ def analyse(table: Floats) -> Floats:
 
     Exact in floating point when the size of the entries, summed, times the product of `largest` over the axes stays
     below 2^53: every partial sum is then a whole number below that.
-
-    >>> analyse(np.array([[3.0, 1.0], [0.0, 2.0]]))
-    array([[4.]])
     """
     for axis in range(table.ndim):
         table = contrasted(table, axis)
@@ -180,17 +145,7 @@ def analyse_whole(table: Whole, *, first: int = 0) -> Whole:
 
 
 def synthesise(block: Floats, shape: tuple[int, ...], axes: tuple[int, ...]) -> Floats:
-    """What a block adds to a table (M3): its own values along `axes`, spread evenly along the others.
-
-    Args:
-        block: The residual, one axis per attribute of the block.
-        shape: The sizes of the table's attributes.
-        axes: Where the attributes of the block stand among those of the table, ascending.
-
-    >>> synthesise(np.array([4.0]), (2, 3), (0,))
-    array([[ 0.66666667,  0.66666667,  0.66666667],
-           [-0.66666667, -0.66666667, -0.66666667]])
-    """
+    """What a block adds to a table (M3): its own values along `axes`, spread evenly along the others."""
     for at, axis in enumerate(axes):
         block = _spread(block, shape[axis], at)
     others = [axis for axis in range(len(shape)) if axis not in axes]
@@ -200,11 +155,7 @@ def synthesise(block: Floats, shape: tuple[int, ...], axes: tuple[int, ...]) -> 
 
 @lru_cache(maxsize=4096)
 def square_norms(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Whole]:
-    """The squared lengths q of the rows of a block: each distinct one, ascending, and how often it occurs.
-
-    >>> square_norms((3, 2))
-    ((4, 12), array([1, 1]))
-    """
+    """The squared lengths q of the rows of a block: each distinct one, ascending, and how often it occurs."""
     found = {1: 1}
     for size in sizes:
         squares, times = np.unique(contrasts(size).squares, return_counts=True)
@@ -219,11 +170,7 @@ def square_norms(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Whole]:
 
 @lru_cache(maxsize=64)
 def square_places(sizes: tuple[int, ...]) -> NDArray[np.intp]:
-    """Which of the distinct squared lengths each row of a block has.
-
-    >>> square_places((3, 2))
-    array([1, 0])
-    """
+    """Which of the distinct squared lengths each row of a block has."""
     distinct, which = [1], np.zeros(1, dtype=np.intp)
     for size in sizes:
         squares, inverse = np.unique(contrasts(size).squares, return_inverse=True)

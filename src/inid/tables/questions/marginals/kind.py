@@ -14,36 +14,39 @@ from inid.promises import Budget
 from inid.releasing import Release
 from inid.report import ColumnFacts, Estimate, EstimateBlock
 from inid.tables.aggregation import Aggregation, Totals
-from inid.tables.domains import Marginal, read_tables, tolerances_by_name
-from inid.tables.presentation import KeyLabels
+from inid.tables.error_targets import UNITS, targets_of
+from inid.tables.facts import Marginal, read_tables, tolerances_by_name
+from inid.tables.presentation import KeyLabels, Total, column_facts, listed_keys, named_levels, protection, view_facts
 from inid.tables.question import Question
-from inid.tables.questions.marginals.accuracy_first import MarginalsAccuracy, plan_marginals_for_accuracy
-from inid.tables.questions.marginals.combinations import (
+from inid.tables.questions.marginals.accuracy import (
+    MarginalsAccuracy,
+    named_tolerances,
+    plan_marginals_for_accuracy,
+    read_tolerances,
+)
+from inid.tables.questions.marginals.measurements import exact_numbers
+from inid.tables.questions.marginals.plan import MarginalsPlan, Objective, planned
+from inid.tables.questions.marginals.question import MarginalsQuestion
+from inid.tables.questions.marginals.result import (
     Cells,
     Combination,
+    MarginalsResult,
     asked_statistic,
     combination_from,
     combination_record,
     combined,
     read_cells,
 )
-from inid.tables.questions.marginals.exact_tables import by_channel, tables_aggregation
-from inid.tables.questions.marginals.plan import MarginalsPlan, Objective, planned
-from inid.tables.questions.marginals.question import MarginalsQuestion
-from inid.tables.questions.marginals.released_numbers import exact_numbers
-from inid.tables.questions.marginals.result import MarginalsResult
 from inid.tables.questions.marginals.table_answers import TableAnswers
-from inid.tables.questions.marginals.table_statistics import TableStatistic, read_numbers
-from inid.tables.questions.marginals.tolerances import named_tolerances, read_tolerances
+from inid.tables.questions.marginals.table_statistics import (
+    TableStatistic,
+    by_channel,
+    read_numbers,
+    tables_aggregation,
+)
 from inid.tables.questions.statistics.kind import require_bounds
-from inid.tables.record import SLACK, is_near
-from inid.tables.report_inputs import column_facts, listed_keys, named_levels, protection, view_facts
-from inid.tables.result import Row
+from inid.tables.result import SLACK, Answer, is_same
 from inid.tables.table import Table
-from inid.tables.totals import Total
-from inid.tables.wanted import UNITS, wanted_of
-
-__all__ = ["Marginals"]
 
 Tolerances = Mapping[Marginal | str | tuple[str, Marginal], float]
 
@@ -72,7 +75,7 @@ class Marginals(MarginalsQuestion, Question):
     tables inside these, which no tolerance covers: 1 column: std at most 4.238; the total: std at most 1.498
     <BLANKLINE>
     An equal split would have 1.78 times the largest squared error, in units of the tolerances.
-    Worse than with an equal part of the promise to itself: sex, age (2.997 instead of 1.414).
+    Less accurate than an equal split: sex, age (2.997 instead of 1.414).
     """
 
     kind: ClassVar[str] = "marginals"
@@ -81,14 +84,14 @@ class Marginals(MarginalsQuestion, Question):
     combines: ClassVar[bool] = True
     knows_accuracy: ClassVar[bool] = True
     heading: ClassVar[str] = "Private tables of counts"
-    recorded: ClassVar[tuple[str, ...]] = ("tables", "combinations")
+    recorded: ClassVar[tuple[str, ...]] = ("tables",)
+    recorded_if_asked: ClassVar[tuple[str, ...]] = ("combinations",)
     plans = MarginalsPlan
     results = MarginalsResult
     asked_as = "marginals"
 
     @classmethod
     def claims(cls, asked: Mapping[str, Any]) -> bool:
-        """Whether tables are asked for, or a statistic by several of them."""
         tabled = any(isinstance(asked.get(name), Mapping) for name in ("mean", "sum"))
         return "marginals" in asked or isinstance(asked.get("count"), (list, tuple)) or tabled
 
@@ -169,23 +172,23 @@ class Marginals(MarginalsQuestion, Question):
             usual = read_tolerances(self, tolerance)
             return planned(self, budget, objective=goal, tolerance=usual, mechanism=kind)
         equal = self.equal(budget)
-        found = wanted_of(self.wanted(tolerance), equal)
-        made = planned(self, budget, objective=goal, tolerance=np.array(found.limits), mechanism=kind)
-        return replace(made, numbers=replace(made.numbers, tolerance=np.array(found.stated)), equal=tuple(equal))
+        targets = targets_of(self.named_targets(tolerance), equal)
+        draft = planned(self, budget, objective=goal, tolerance=np.array(targets.limits), mechanism=kind)
+        return replace(draft, numbers=replace(draft.numbers, tolerance=np.array(targets.stated)), equal=tuple(equal))
 
     def for_accuracy(self, tolerance: Tolerances | None, *, failure: float, delta: float | None) -> MarginalsAccuracy:
         return plan_marginals_for_accuracy(self, tolerance, failure=failure, delta=delta)
 
     def alone(self, mechanism: MechanismName) -> list[float]:
         """Tables with as many keys, in any order, have the same."""
-        found: dict[tuple[str, tuple[int, ...]], float] = {}
+        errors: dict[tuple[str, tuple[int, ...]], float] = {}
         places = []
         for statistic in self.statistics:
             place = statistic.name, tuple(sorted(self.domains.size(column) for column in statistic.table))
-            if place not in found:
-                found[place] = self._error_alone(statistic, mechanism)
+            if place not in errors:
+                errors[place] = self._error_alone(statistic, mechanism)
             places.append(place)
-        return [found[place] for place in places]
+        return [errors[place] for place in places]
 
     def _error_alone(self, statistic: TableStatistic, mechanism: MechanismName) -> float:
         if not (statistic.table or statistic.column):  # the total of the counts has no residuals
@@ -193,11 +196,11 @@ class Marginals(MarginalsQuestion, Question):
             return 0.0 if public else self.unit_rows * Mechanism.named(mechanism).deviation
         return float(self.only(statistic).plan_within(UNITS[mechanism], mechanism, [1.0]).numbers.std[0])
 
-    def wanted(self, tolerance: Tolerances | None) -> list[float | None]:
+    def named_targets(self, tolerance: Tolerances | None) -> list[float | None]:
         return named_tolerances(self, tolerance)
 
-    def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> MarginalsPlan:
-        return planned(self, budget, objective="sum", tolerance=np.array(wanted), mechanism=mechanism)
+    def plan_within(self, budget: Budget, mechanism: MechanismName, targets: Sequence[float]) -> MarginalsPlan:
+        return planned(self, budget, objective="sum", tolerance=np.array(targets), mechanism=mechanism)
 
     def chosen_by(self, plan: MarginalsPlan) -> Self:
         """The question with the offset that the plan has chosen."""
@@ -218,18 +221,19 @@ class Marginals(MarginalsQuestion, Question):
 
     def answers(
         self, release: Release, level: float, keys: Sequence[Any] = (), earlier: Sequence[Release] = ()
-    ) -> tuple[Row, ...]:
+    ) -> tuple[Answer, ...]:
         """Every cell of the asked tables as a line of its own, like those of other statistics."""
-        return TableAnswers(self, release, level).rows()
+        return TableAnswers(self, release, level).by_cell()
 
     def blocks(self, estimates: Sequence[Estimate], labels: KeyLabels) -> list[EstimateBlock]:
-        """The answers table by table."""
         blocks, start = [], 0
-        for asked in self.statistics:
-            dimensions = tuple(named_levels(column, self.domains.levels(column), labels) for column in asked.table)
+        for statistic in self.statistics:
+            dimensions = tuple(named_levels(column, self.domains.levels(column), labels) for column in statistic.table)
             stop = start + math.prod(len(dimension.levels) for dimension in dimensions)
-            bounds = self.bounds.get(asked.column) if asked.kind == "mean" else None
-            blocks.append(EstimateBlock(asked.kind, asked.column, dimensions, tuple(estimates[start:stop]), bounds))
+            bounds = self.bounds.get(statistic.column) if statistic.kind == "mean" else None
+            blocks.append(
+                EstimateBlock(statistic.kind, statistic.column, dimensions, tuple(estimates[start:stop]), bounds)
+            )
             start = stop
         return blocks
 
@@ -238,11 +242,11 @@ class Marginals(MarginalsQuestion, Question):
     ) -> Sequence[Total] | None:
         """Those of a table are the tables inside it, which were released with it."""
         statistic = asked_statistic(self, [block.dimensions[at].name for at in kept], block.statistic, block.column)
-        made = TableAnswers(self, release, level).published(statistic)
-        parts = (part.reshape(-1).tolist() for part in (made.estimate, made.lower, made.upper, made.std))
+        table = TableAnswers(self, release, level).published(statistic)
+        parts = (part.reshape(-1).tolist() for part in (table.estimate, table.lower, table.upper, table.std))
         return [Total(*four) for four in zip(*parts, strict=True)]
 
-    def facts(self, plan: MarginalsPlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:
+    def facts(self, plan: MarginalsPlan, rows: Sequence[Answer], level: float) -> list[tuple[str, str]]:
         dropped = "count in a cell of their own" if self.domains.other == "cell" else "are left out"
         what = "statistics by tables" if self.summed else "tables of counts"
         groups = [f"{name}: {listed_keys(self.domains.keys[name])}" for name in self.columns]
@@ -256,11 +260,9 @@ class Marginals(MarginalsQuestion, Question):
         ]
 
     def answer_keys(self) -> Mapping[str, Sequence[Any]]:
-        """The columns that tables go by have keys, those that are added up none."""
         return dict.fromkeys(self.summed, ()) | {name: self.domains.levels(name) for name in self.columns}
 
     def column_facts(self) -> list[ColumnFacts]:
-        """The columns that are averaged or added up."""
         kinds = {"mean": self.means, "sum": self.sums}
         return [
             column_facts(name, [kind for kind, asked in kinds.items() if name in asked], self.bounds, self.missing)
@@ -279,56 +281,38 @@ class Marginals(MarginalsQuestion, Question):
         """Whole tables are stored, and combinations of their cells."""
         answers = TableAnswers(self, release, level)
         _compare_tables(record.get("tables"), answers)
-        _compare_combinations(record.get("combinations", []), answers)
+        combinations = record.get("combinations", [])
+        if not isinstance(combinations, list):
+            raise RecordError("the combinations of the record are no list: it was changed.")
+        _compare_combinations(combinations, answers)
 
 
 def _compare_tables(stored: Any, answers: TableAnswers) -> None:
-    made = answers.all()
-    if not (isinstance(stored, list) and len(stored) == len(made)):
+    tables = answers.all()
+    if not (isinstance(stored, list) and len(stored) == len(tables)):
         raise RecordError("the record does not hold the tables of its question.")
-    for at, (kept, table) in enumerate(zip(stored, made, strict=True), start=1):
-        wanted = table.to_dict()
-        lists = [name for name, value in wanted.items() if isinstance(value, list) and name != "columns"]
-        same = isinstance(kept, Mapping) and all(
-            kept.get(name) == wanted.get(name) for name in ("statistic", "columns")
-        )
-        if not (same and all(_is_list(kept.get(name), len(wanted[name])) for name in lists)):
-            raise RecordError(f"table {at} of the record is not one of its question: it was changed.")
-        pairs = [pair for name in lists for pair in zip(kept[name], wanted[name], strict=True)]
-        pairs += [(kept.get(name), wanted[name]) for name in ("std", "reach") if isinstance(wanted.get(name), float)]
-        slack = SLACK * float(table.std.min())
-        if not all(is_near(value, number, slack) for value, number in pairs):
+    for at, (stored_table, table) in enumerate(zip(stored, tables, strict=True), start=1):
+        if not is_same(stored_table, table.to_dict(), SLACK * float(table.std.min())):
             raise RecordError(f"table {at} of the record is not the one that its noisy numbers give: it was changed.")
 
 
 def _compare_combinations(stored: Any, answers: TableAnswers) -> None:
-    for at, kept in enumerate(stored if isinstance(stored, list) else [stored], start=1):
+    names = [kept.get("name") if isinstance(kept, Mapping) else None for kept in stored]
+    if len(set(map(str, names))) != len(names):
+        raise RecordError("two combinations of the record have one name: it was changed.")
+    for at, kept in enumerate(stored, start=1):
         try:
             cells, column = combination_from(kept)
             made = combined(answers, cells, column)
         except (InidError, KeyError, TypeError, ValueError, AttributeError):
             raise RecordError(f"combination {at} of the record does not parse: it was changed.") from None
-        slack = SLACK * made.std
-        if not all(is_near(kept.get(name), number, slack) for name, number in made._asdict().items()):
+        expected = combination_record(str(kept["name"]), cells, column, made)
+        if not is_same(kept, expected, SLACK * made.std):
             raise RecordError(f"combination {at} of the record is not what its noisy numbers give: it was changed.")
 
 
-def _is_list(kept: object, length: int) -> bool:
-    return isinstance(kept, list) and len(kept) == length
-
-
 def _read(table: Table, counts: Sequence[tuple[str, object]], means: object, sums: object) -> dict[str, Any]:
-    """What is asked by tables, checked against the domains and bounds of a table, as arguments of a question.
-
-    Args:
-        table: The table.
-        counts: The tables of counts, each list of them with the name under which it was asked.
-        means: The tables by which each column is averaged.
-        sums: The tables by which each column is added up.
-
-    Raises:
-        ArgumentError: Something is malformed, or a column has no domain or no bounds.
-    """
+    """What is asked by tables, checked against the domains and bounds of a table, as arguments of a question."""
     asked = {name: read_numbers(name, given or {}, table.domains) for name, given in (("mean", means), ("sum", sums))}
     numbers = list(dict.fromkeys(column for own in asked.values() for column in own))
     require_bounds(table, asked)

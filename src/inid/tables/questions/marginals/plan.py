@@ -1,4 +1,4 @@
-"""Spending one promise on many statistics by tables, and what that means for each of them."""
+"""Plans of many tables: noise on residuals (Gaussian) or on tables (Laplace), and their submarginals (M3)."""
 
 import math
 from collections.abc import Sequence
@@ -8,23 +8,61 @@ from typing import Any, Literal
 
 import numpy as np
 
-from inid.arguments import choice
+from inid.arguments import Floats, choice
 from inid.errors import GuaranteeError
 from inid.planning import NoisePlan, plan
-from inid.planning.text import aligned, counted
+from inid.planning.noise_plan import aligned, counted
 from inid.promises import Budget, PureDP
 from inid.report import PlanLine, PlanSummary
-from inid.tables.domains import Marginal
+from inid.tables.error_targets import worse_numbers
+from inid.tables.facts import Marginal
 from inid.tables.plan import Plan, PlannedNumber, fill_advice, rows_in_words
 from inid.tables.questions.marginals.allocation import Allocation, least_maximum, least_sum
-from inid.tables.questions.marginals.basis import Floats
-from inid.tables.questions.marginals.least_squares import precisions
+from inid.tables.questions.marginals.measurements import precisions
 from inid.tables.questions.marginals.question import MarginalsQuestion
-from inid.tables.questions.marginals.table_statistics import OFFSETS, TableStatistic
-from inid.tables.questions.marginals.tables_inside import largest_inside
-from inid.tables.wanted import worse_numbers
+from inid.tables.questions.marginals.table_statistics import OFFSETS, StatisticKind, TableStatistic
+from inid.tables.questions.marginals.workload import Workload, workload_of
 
-__all__ = ["MarginalPlan", "MarginalsPlan", "Objective", "planned"]
+
+def largest_submarginals(question: MarginalsQuestion, s: Floats) -> dict[str, dict[int, float]]:
+    """Of each statistic, by the number of columns, the largest std by a table that is only inside an asked one.
+
+    The tables inside asked ones are those over the attributes of a block.
+    """
+    work = question.workload
+    variances = work.of_blocks.table_variances(s)
+    found = {}
+    for kind, column, tables in question.asked_tables:
+        own = workload_of(work.sizes, [*map(question.numbers, tables)]) if question.summed else work
+        widths = own.widths(own.blocks)
+        only_inside = np.ones(widths.size, dtype=bool)
+        only_inside[own.block_of[widths[own.block_of] == own.widths(own.tables)[own.table_of]]] = False
+        stds = np.sqrt(_variances(question, kind, column, own, variances))
+        largest = {
+            width: float(stds[only_inside & (widths == width)].max())
+            for width in dict.fromkeys(widths[only_inside].tolist())
+        }
+        if largest:
+            found[TableStatistic(kind, column, ()).name] = largest
+    return found
+
+
+def _variances(
+    question: MarginalsQuestion, kind: StatisticKind, column: str, own: Workload, variances: Floats
+) -> Floats:
+    """Of a statistic by the tables over the blocks of `own`; `variances` are of those over the blocks of a question."""
+    # What a statistic is made of depends on its table through the number of cells alone.
+    _, first, which = np.unique(own.of_blocks.cells, return_index=True, return_inverse=True)
+    tables = [tuple(question.columns[i] for i in own.attributes(block)) for block in first.tolist()]
+    parts = [dict(question.parts(TableStatistic(kind, column, table))) for table in tables]
+    found = np.zeros(len(own.blocks))
+    for channel in parts[0]:
+        slopes = np.array([part[channel] for part in parts])
+        found += np.square(slopes)[which] * variances[question.workload.numbers_of(channel, own.blocks)]
+    return found
+
+
+# Spending one promise on many statistics by tables, and what that means for each of them.
 
 Objective = Literal["max", "sum"]
 _WORST = 20
@@ -33,16 +71,7 @@ _MOST_TABLES_OF_LAPLACE = 1000  # with so many, noise on each table by itself ha
 
 @dataclass(frozen=True)
 class MarginalPlan:
-    """What a plan means for one statistic by one table.
-
-    Attributes:
-        statistic: The statistic.
-        cells: How many cells it has.
-        tolerance: The error in which the budget was spent.
-        std: The standard deviation of the noise in each cell: exact for counts and sums, first-order for means.
-        spr: The same under an equal split, each table with noise of its own.
-        share: The part of the privacy resource that it takes; what several statistics use is divided among them.
-    """
+    """What a plan means for one statistic by one table."""
 
     statistic: TableStatistic
     cells: int
@@ -64,36 +93,19 @@ class MarginalPlan:
 
 @dataclass(frozen=True, eq=False)
 class TableNumbers:
-    """The numbers of all entries of a plan, as arrays: there may be very many. The names are those of `MarginalPlan`.
-
-    Attributes:
-        cells: How many cells each statistic has.
-        tolerance: Its tolerance.
-        std: Its standard deviation.
-        spr: The same under an equal split.
-        share: Its share.
-        wanted: In which units errors count: its tolerance, or what an equal split gives where that is less.
-    """
+    """The numbers of all entries of a plan, as arrays, named as in `MarginalPlan`."""
 
     cells: Floats
     tolerance: Floats
     std: Floats
     spr: Floats
     share: Floats
-    wanted: Floats
+    targets: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class MarginalsPlan(Plan):
-    """The noise of many statistics by tables, and the error to expect in each. Made by `MarginalsQuery.plan`.
-
-    Attributes:
-        noise: The certified plan of all released numbers: residuals (Gaussian noise) or cells (Laplace noise).
-        question: What is asked.
-        objective: "max" (the largest std / tolerance) or "sum" (of (std / tolerance)^2 over all cells).
-        numbers: What it means for every statistic that is asked, as arrays; see `tables`.
-        equal: See `Plan`.
-    """
+    """The noise of many statistics by tables, and the error to expect in each. Made by `MarginalsQuery.plan`."""
 
     noise: NoisePlan
     question: MarginalsQuestion
@@ -131,7 +143,7 @@ class MarginalsPlan(Plan):
         question = self.question
         rows = question.assumed_rows if question.means else None
         gains, guessed = {"iid": self.gain(), "spr": self.gain()}, question.rows is None
-        seen = {"inside": self.inside_text, "units": False, "worst": self.objective == "max"}
+        seen = {"inside": self.submarginals_text, "units": False, "worst": self.objective == "max"}
         seen["worse"] = tuple(self.worse_lines)
         return PlanSummary(self.noise, lines, gains, None, rows, guessed, self.advice, **seen)  # type: ignore[arg-type]
 
@@ -163,10 +175,10 @@ class MarginalsPlan(Plan):
     @cached_property
     def inside(self) -> dict[str, dict[int, float]]:
         """Of each statistic, by the number of columns, the largest std by a table that is only inside an asked one."""
-        return largest_inside(self.question, block_variances(self.question, self.noise))
+        return largest_submarginals(self.question, block_variances(self.question, self.noise))
 
     @property
-    def inside_text(self) -> tuple[str, ...]:
+    def submarginals_text(self) -> tuple[str, ...]:
         """The same in sentences, one per statistic."""
         found = []
         for name, own in self.inside.items():
@@ -183,7 +195,7 @@ class MarginalsPlan(Plan):
             return ()
         fill = {name: question.summed[name].grid.middle for name in question.may_be_missing}
         filled = replace(question, missing=dict(question.missing) | fill, offset=0.0)
-        tolerance = self.numbers.wanted
+        tolerance = self.numbers.targets
         kind = "gaussian" if self.mechanism == "gaussian" else "laplace"
         other = planned(filled, self.noise.stated, objective=self.objective, tolerance=tolerance, mechanism=kind)
         gain = self.value / other.value if other.value > 0 else 1.0
@@ -201,7 +213,7 @@ class MarginalsPlan(Plan):
         return equal / ours if ours > 0 else 1.0
 
     def _value(self, stds: Floats) -> float:
-        ratios = np.square(stds / self.numbers.wanted)
+        ratios = np.square(stds / self.numbers.targets)
         return float(ratios.max() if self.objective == "max" else (ratios * self.numbers.cells).sum())
 
     def to_dict(self) -> dict[str, Any]:
@@ -230,7 +242,7 @@ class MarginalsPlan(Plan):
         if number > _WORST:
             ends = f"{own.std.min():.4g} to {own.std.max():.4g}"
             lines.append(f"... the worst {_WORST} of {number} tables; expected std {ends}")
-        for sentence in self.inside_text:
+        for sentence in self.submarginals_text:
             lines += ["", sentence]
         what = "residuals" if self.mechanism == "gaussian" else "cells"
         measure = "largest squared error" if self.objective == "max" else "squared error"

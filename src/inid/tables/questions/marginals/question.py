@@ -9,15 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from inid.arguments import real
+from inid.arguments import Floats, real
 from inid.errors import ArgumentError, Words
 from inid.planning import NoisePlan
 from inid.sets import Sensitivity
-from inid.tables.domains import Domains, Marginal, Ordered, read_domains, read_tables
-from inid.tables.facts import Bounds, read_bounds, read_missing
-from inid.tables.public_facts import PublicFacts, parsing
+from inid.tables.facts import Bounds, Domains, Marginal, Ordered, read_bounds, read_domains, read_missing, read_tables
 from inid.tables.questions.marginals.allocation import least_sum
-from inid.tables.questions.marginals.basis import Floats
 from inid.tables.questions.marginals.sensitivity import Residuals, residuals
 from inid.tables.questions.marginals.table_statistics import (
     OFFSETS,
@@ -31,8 +28,7 @@ from inid.tables.questions.marginals.table_statistics import (
     summed_columns,
 )
 from inid.tables.questions.marginals.workload import Parts, Workload, workload_of
-
-__all__ = ["MarginalsQuestion"]
+from inid.tables.view import PublicFacts, parsing
 
 _MOST_CELLS = 2**26  # of all asked tables in one release
 _EXACT = 2**52  # half of what doubles hold as whole numbers: the guarantee holds up to twice the stated rows
@@ -40,19 +36,7 @@ _EXACT = 2**52  # half of what doubles hold as whole numbers: the guarantee hold
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MarginalsQuestion(PublicFacts):
-    """Statistics by tables, and the public facts about the table that they are asked of.
-
-    Attributes:
-        tables: The tables of counts, as tuples of columns.
-        domains: The public domains of the columns that all tables use, and of no other.
-        rows_can_vanish: Whether replacing one unit's data can take rows out of the query, whatever keys they have: see
-            `Table.rows_can_vanish`.
-        means: The tables by which each column is averaged.
-        sums: The tables by which each column is added up.
-        bounds: Public bounds of these columns.
-        missing: The public fill value of each of these columns that has one.
-        offset: t, what is taken off the presence of a value; chosen with a plan (see `table_statistics`).
-    """
+    """Statistics by tables, and the public facts about the table that they are asked of."""
 
     tables: tuple[Marginal, ...]
     domains: Domains
@@ -277,11 +261,7 @@ class MarginalsQuestion(PublicFacts):
         return noise.mechanism == "laplace" and noise.sensitivity == self.table_set
 
     def check_exact(self) -> None:
-        """Refuse tables whose residuals could leave the whole numbers that are computed with (M6).
-
-        Raises:
-            ArgumentError: They could; the message names a limit on the rows with which they cannot.
-        """
+        """Refuse tables whose residuals could leave the whole numbers that are computed with (M6)."""
         self.summed  # noqa: B018 - made now: it may refuse
         work = self.workload
         factors = self.max_rows * work.largest_contrasts  # exact below 2^53
@@ -298,11 +278,7 @@ class MarginalsQuestion(PublicFacts):
             )
 
     def check_cells(self) -> None:
-        """Refuse to release more cells than are held at once. A plan needs none of them.
-
-        Raises:
-            ArgumentError: There are more.
-        """
+        """Refuse to release more cells than are held at once. A plan needs none of them."""
         cells = int(self.workload.cells.sum())
         if cells > _MOST_CELLS:
             raise ArgumentError(
@@ -312,8 +288,8 @@ class MarginalsQuestion(PublicFacts):
     def scales(self, noise: NoisePlan) -> Floats:
         """The largest scale of each row of the plan's set, or of each table's cells."""
         counts = self.workload.cells if noise.sensitivity.kind != "ellipsoid" else noise.sensitivity.counts
-        if counts is not None and noise.row_scales.size == counts.size:
-            return np.asarray(noise.row_scales)
+        if counts is not None and noise.run_scales.size == counts.size:
+            return np.asarray(noise.run_scales)
         starts = np.arange(noise.dimension) if counts is None else np.cumsum(counts) - counts
         return np.asarray(np.maximum.reduceat(noise.scales, starts.astype(np.int64)))
 

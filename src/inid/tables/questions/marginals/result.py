@@ -1,27 +1,134 @@
-"""What a release of many tables returns: every table, and every table inside one, in agreement with each other."""
+"""What many tables give: marginals, tidy counts, and linear combinations of cells."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from inid.arguments import Floats
+from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
-from inid.planning.text import aligned
-from inid.tables.questions.marginals.combinations import Cells, Combination, asked_statistic, combined
+from inid.planning.noise_plan import aligned
+from inid.tables.facts import Key, Marginal
+from inid.tables.questions.marginals.consistency import integer_tables, tidied
 from inid.tables.questions.marginals.plan import MarginalsPlan
 from inid.tables.questions.marginals.question import MarginalsQuestion
 from inid.tables.questions.marginals.table_answers import TableAnswers
-from inid.tables.questions.marginals.tidy import tidied
-from inid.tables.questions.marginals.whole_tables import whole_tables
+from inid.tables.questions.marginals.table_statistics import TableStatistic
 from inid.tables.questions.marginals.workload import workload_of
-from inid.tables.result import NOT_PRIVATE, SURE, Result, Row
+from inid.tables.result import NOT_PRIVATE, SURE, Answer, Result
 
-__all__ = ["Combination", "MarginalsResult"]
+_LEAST, _MOST = 1e-60, 1e60  # what a row adds: squared, and times every row, it stays far inside of what floats hold
+Cells = Mapping[Marginal | str, Mapping[tuple[Key, ...] | Key, float]]
+
+
+class Combination(NamedTuple):
+    """A linear combination of cells."""
+
+    estimate: float
+    lower: float
+    upper: float
+    std: float
+
+
+def combined(tables: TableAnswers, cells: object, column: str | None) -> Combination:
+    """The answer to a combination of counts, or of sums of a column; see `MarginalsResult.combine`."""
+    question = tables.question
+    combination = read_cells(question, cells, column)
+    return Combination(*tables.combined(combination, None if column is None else question.summed[column]))
+
+
+def read_cells(question: MarginalsQuestion, cells: object, column: str | None) -> dict[tuple[int, ...], Floats]:
+    """What each cell of each table counts, tables by their attributes in ascending order."""
+    if not isinstance(cells, Mapping) or not cells:
+        raise ArgumentError(f"cells must be a dictionary by table, got {shown(cells)}: {{('sex',): {{'F': 1}}}}.")
+    combination: dict[tuple[int, ...], Floats] = {}
+    for columns, counts in cells.items():
+        names = (columns,) if isinstance(columns, str) else tuple(columns)
+        statistic = asked_statistic(question, names, "count" if column is None else "sum", column or "")
+        attributes = question.numbers(statistic.table)
+        ascending = tuple(sorted(attributes))
+        combination[ascending] = combination.get(ascending, 0.0) + _weights(question, names, counts, column)
+    return combination
+
+
+def asked_statistic(question: MarginalsQuestion, columns: Sequence[str], kind: str, column: str) -> TableStatistic:
+    """A table inside one that was asked of the same statistic."""
+    known = question.columns
+    if any(name not in known for name in columns) or len(set(columns)) != len(columns):
+        raise ArgumentError(f"a table must be over columns that were asked, got {shown(columns)}: {known}.")
+    asked = question.tables
+    if kind != "count":
+        if column not in question.summed:
+            raise ArgumentError(f"no {kind} of {shown(column)} was asked: {', '.join(question.summed) or 'none'}.")
+        asked = (question.means if kind == "mean" else question.sums).get(column, ())
+    if not any(set(columns) <= set(table) for table in asked):
+        what = "" if kind == "count" else f" of {kind}({column})"
+        raise ArgumentError(f"the table {tuple(columns)}{what} is not inside any table that was asked: ask for it.")
+    return TableStatistic(kind, column, tuple(columns))  # type: ignore[arg-type]
+
+
+def combination_record(name: str, cells: Cells, column: str | None, found: Combination) -> dict[str, Any]:
+    """A combination and its answer as JSON-safe values."""
+    tables = [
+        {
+            "columns": [columns] if isinstance(columns, str) else list(columns),
+            "cells": [
+                {"keys": list(keys) if isinstance(keys, tuple) else [keys], "weight": float(weight)}
+                for keys, weight in counts.items()
+            ],
+        }
+        for columns, counts in cells.items()
+    ]
+    return {"name": name, "sum": column, "tables": tables, **found._asdict()}
+
+
+def combination_from(record: Mapping[str, Any]) -> tuple[Cells, str | None]:
+    """What a record combines: cells, and the column whose sums they are."""
+    cells: Any = {
+        tuple(table["columns"]): {tuple(cell["keys"]): cell["weight"] for cell in table["cells"]}
+        for table in record["tables"]
+    }
+    return cells, record["sum"]
+
+
+def _weights(question: MarginalsQuestion, names: Marginal, counts: object, column: str | None) -> Floats:
+    """What each cell of a table counts, with its attributes in ascending order."""
+    if not isinstance(counts, Mapping):
+        raise ArgumentError(f"the cells of {names} must be a dictionary by keys, got {shown(counts)}.")
+    levels = [question.domains.levels(name) for name in names]
+    found = np.zeros(tuple(map(len, levels)))
+    largest = 1.0 if column is None else max(map(abs, question.bounds[column]))
+    for keys, weight in counts.items():
+        cell = keys if isinstance(keys, tuple) else (keys,)
+        places = [_place(key, level) for key, level in zip(cell, levels, strict=False)]
+        if len(cell) != len(names) or None in places:
+            raise ArgumentError(f"the table {names} has no cell {shown(keys)}: give one key per column.")
+        found[tuple(places)] += _weight(f"the count of {cell}", weight, largest)
+    attributes = question.numbers(names)
+    return np.transpose(found, np.argsort(attributes)) if attributes else found
+
+
+def _weight(what: str, weight: object, largest: float) -> float:
+    """What a cell counts, where a row of the cell adds at most `largest`."""
+    number = real(what, weight, cure="pass a number")
+    if number and largest and not _LEAST <= abs(number) * largest <= _MOST:
+        times = "" if largest == 1 else f", times the largest value {largest:g},"
+        raise ArgumentError(f"{what}{times} must be 0 or from {_LEAST:g} to {_MOST:g} in size, got {number:g}.")
+    return number
+
+
+def _place(key: Key, level: list[Key]) -> int | None:
+    """The place of a key among the values of its column, which are texts where one is the cell of other keys."""
+    if key in level:
+        return level.index(key)
+    return level.index(str(key)) if str(key) in level else None
+
+
+# What a release of many tables returns: every table, and every table inside one, in agreement with each other.
 
 _SHOWN = 20
 _ROUNDED = "integers=True goes with tidy=True: counts with intervals are not rounded."
@@ -29,14 +136,7 @@ _ROUNDED = "integers=True goes with tidy=True: counts with intervals are not rou
 
 @dataclass(frozen=True, eq=False)
 class MarginalsResult(Result):
-    """Private tables of counts, means and sums that agree with each other.
-
-    Attributes:
-        plan: The plan by which the noise was drawn.
-        release: The noisy numbers themselves; every answer is made of them.
-        level: The probability with which each interval holds the exact answer.
-        question: What was asked, with the public facts.
-    """
+    """Private tables of counts, means and sums that agree with each other."""
 
     question: MarginalsQuestion
     plan: MarginalsPlan
@@ -53,18 +153,6 @@ class MarginalsResult(Result):
 
         One column per key, then estimate, lower, upper (the interval) and std (of the noise). Unknown keys and missing
         ones are the key "(other)", where the table states other="cell"; all keys then are texts.
-
-        Args:
-            columns: The columns of the table, in any order; none for the total.
-            mean: The mean of this column instead of the counts.
-            sum: The sum of this column instead of the counts.
-            tidy: Non-negative counts with one total, that agree with each other. What is tidied is biased, since noise
-                below zero is cut off, so that there is an estimate alone: no interval and no std.
-            integers: Whole numbers, with `tidy`. They agree where no asked table is over more than two columns, or all
-                are inside one; where wider tables overlap in a ring, some sums differ by a few people.
-
-        Raises:
-            ArgumentError: The table is not inside one that was asked.
 
         >>> import inid, pandas
         >>> t = inid.tables.Table(pandas.DataFrame({"sex": ["F", "M"]}), domains={"sex": ["F", "M"]}, other="drop")
@@ -96,14 +184,6 @@ class MarginalsResult(Result):
     ) -> Combination:
         """A linear combination of cells, of one table or of several, with its interval.
 
-        Args:
-            cells: For each table (a tuple of columns), what each of its cells, by its keys, counts:
-                {("sex", "age"): {("F", 30): 1, ("F", 31): 1}}. Keys are those that `marginal` shows.
-            sum: Combine sums of this column instead of counts.
-
-        Raises:
-            ArgumentError: A table is not inside one that was asked, or a key is not in its domain.
-
         >>> import inid, pandas
         >>> t = inid.tables.Table(pandas.DataFrame({"sex": ["F", "M"]}), domains={"sex": ["F", "M"]}, other="drop")
         >>> q = t.query(marginals=1)
@@ -114,9 +194,9 @@ class MarginalsResult(Result):
         return combined(self._tables, cells, sum)
 
     @cached_property
-    def lines(self) -> tuple[Row, ...]:
+    def answers(self) -> tuple[Answer, ...]:
         """Every cell of the asked tables as a line of its own, like those of other statistics."""
-        return self._tables.rows()
+        return self._tables.by_cell()
 
     @property
     def may_be_full(self) -> bool:
@@ -126,11 +206,11 @@ class MarginalsResult(Result):
         """How many rows the table may have at most, with this probability; 0 where no count was released."""
         return self._tables.most_rows(level)
 
-    def shown(self, *, tidy: bool = False, integers: bool = False) -> tuple[Row, ...]:
+    def shown(self, *, tidy: bool = False, integers: bool = False) -> tuple[Answer, ...]:
         if integers and not tidy:
             raise ArgumentError(_ROUNDED)
         if not tidy:
-            return self.lines
+            return self.answers
         counts = [
             self._tidy_table(self.question.numbers(table), integers=integers).reshape(-1)
             for table in self.question.tables
@@ -140,9 +220,9 @@ class MarginalsResult(Result):
         return (
             *(
                 row._replace(estimate=value, lower=nothing, upper=nothing, std=nothing)
-                for row, value in zip(self.lines, tidied, strict=False)
+                for row, value in zip(self.answers, tidied, strict=False)
             ),
-            *self.lines[len(tidied) :],
+            *self.answers[len(tidied) :],
         )
 
     def _answers_record(self) -> dict[str, Any]:
@@ -193,7 +273,7 @@ class MarginalsResult(Result):
 
     @cached_property
     def _whole(self) -> dict[tuple[int, ...], Floats]:
-        return whole_tables(*self._tidied)
+        return integer_tables(*self._tidied)
 
     def _tidy_table(self, attributes: tuple[int, ...], *, integers: bool) -> Floats:
         tables = self._whole if integers else self._tidied[0]

@@ -1,38 +1,147 @@
-"""Statistics by tables, from noisy tables of all channels: estimates, intervals and standard deviations."""
+"""Estimates of tables with intervals: linear combinations by their exact law, means by Fieller's (M8, M10).
 
+Of noise on the tables (Laplace), the law after least squares follows from what each noisy cell counts in an estimate.
+"""
+
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from inid.arguments import Floats
-from inid.mechanisms import Mechanism
+from inid.planning import NoisePlan
 from inid.releasing import Release
-from inid.tables.domains import Marginal
-from inid.tables.questions.marginals.answers import Answers
-from inid.tables.questions.marginals.intervals import Channels, Noisy, fieller, half_width, one_cell
+from inid.tables.facts import Marginal
+from inid.tables.intervals import gaussian_ends, quantile, searched_ends
+from inid.tables.questions.marginals.basis import analyse, synthesise
+from inid.tables.questions.marginals.measurements import Answers, answers_of, precisions
 from inid.tables.questions.marginals.question import MarginalsQuestion
-from inid.tables.questions.marginals.released_numbers import answers_of
 from inid.tables.questions.marginals.table_statistics import SummedColumn, TableStatistic
-from inid.tables.result import Row
+from inid.tables.questions.marginals.workload import Workload
+from inid.tables.result import Answer
 
-__all__ = ["PublishedTable", "TableAnswers"]
+Channels = Mapping[
+    tuple[int, ...], Floats
+]  # of a table (its channel, then its attributes, ascending): what cells count
+
+_ROUNDING = 1 + 2.0**-12  # values lie on a grid of at most 2^-12 scales: its error adds less than this to a deviation
+_RATIOS = 9  # ratios at which the law of S - r N is looked at; between them its quantile is below the straight line
+
+
+class Noisy(NamedTuple):
+    """A noisy number in every cell of a table, with the standard deviation of its noise."""
+
+    value: Floats
+    std: float
+
+
+def one_cell(question: MarginalsQuestion, attributes: tuple[int, ...]) -> Floats:
+    """Coefficients of the first cell of a table: by symmetry those of any other have the same law."""
+    one = np.zeros(tuple(question.workload.sizes[i] for i in attributes))
+    one[(0,) * one.ndim] = 1.0
+    return one
+
+
+def half_width(question: MarginalsQuestion, noise: NoisePlan, level: float, std: float, channels: Channels) -> float:
+    """Half the width of the interval of a linear combination: the quantile of its noise, exact under either kind."""
+    if noise.mechanism == "gaussian":
+        return -float(ndtri((1 - level) / 2)) * std * _ROUNDING
+    return _laplace_width(_laplace_scales(question, noise, channels), level)
+
+
+def _laplace_scales(question: MarginalsQuestion, noise: NoisePlan, channels: Channels) -> Floats:
+    scales = question.scales(noise)
+    parts = coefficients(question.workload, math.sqrt(2.0) * scales, channels)
+    return np.concatenate([(part * scale).reshape(-1) for part, scale in zip(parts, scales, strict=True)])
+
+
+def _laplace_width(scales: Floats, level: float) -> float:
+    """The width, which no rounding error may decide: coefficients that cancel leave one here and 0 elsewhere.
+
+    Scales of at most 2^-40 of the largest one, a, are rounding errors or as good as those; two of 2^-40 a stand for all
+    of them, and where there are none. Why that is right: k of them move a probability by less than k 2^-78 (a second
+    derivative of the law, at most 1 / a^2, times their variance), and with two the law is always summed up, on the safe
+    side, and never taken in closed form.
+    """
+    unit = float(np.abs(scales).max()) * 2.0**-40
+    if unit == 0:
+        return 0.0
+    counted = np.abs(scales)[np.abs(scales) > unit]  # equal ones differ in their last bits: rounded up, they are equal
+    return quantile(np.append(np.ceil(counted / unit) * unit, [unit, unit]), level) * _ROUNDING
+
+
+def ratio_width(
+    question: MarginalsQuestion, noise: NoisePlan, level: float, above: Channels, below: Channels, ratios: Floats
+) -> Floats:
+    """Half-widths of S - r N under Laplace noise, for several r: S and N are linear combinations of other channels."""
+    first, second = (_laplace_scales(question, noise, channels) for channels in (above, below))
+    return np.array([_laplace_width(first + r * second, level) for r in ratios.tolist()])
+
+
+def fieller(
+    question: MarginalsQuestion,
+    noise: NoisePlan,
+    level: float,
+    sums: Noisy,
+    numbers: Noisy,
+    bounds: tuple[float, float],
+    parts: tuple[Channels, Channels],
+) -> tuple[Floats, Floats]:
+    """The interval of S / N, cell by cell (Fieller, as in `ratio_intervals`)."""
+    if noise.mechanism == "gaussian":
+        z = -float(ndtri((1 - level) / 2)) * _ROUNDING
+        return gaussian_ends(sums, numbers, z, bounds)
+    knots = np.linspace(0.0, max(map(abs, bounds)), _RATIOS)
+    widths = ratio_width(question, noise, level, *parts, knots)
+    least = _laplace_width(_laplace_scales(question, noise, parts[1]), level)
+
+    def beyond(distances: Floats, ratios: Floats) -> NDArray[np.bool_]:
+        # The quantile is the same for r and -r and convex in r, so that straight lines between knots are not below it.
+        return np.asarray(distances > np.interp(np.abs(ratios), knots, widths))
+
+    return searched_ends(sums.value, numbers.value, least, beyond, bounds)
+
+
+def coefficients(workload: Workload, tau: Floats, channels: Mapping[tuple[int, ...], Floats]) -> list[Floats]:
+    """What each noisy cell of each asked table counts in the least-squares estimate of a linear combination.
+
+    Statement: with G_B the residual of the combination's coefficients in block B, cell y of table A counts
+    sum_B s_B (C^T diag(1/q) G_B)_y / prod_{A minus B} n_i / tau_A^2. Why: the estimate is T P^-1 L^T D^-1 y, with
+    P = L^T D^-1 L = diag(1 / s_B).
+    """
+    exact = precisions(workload, tau)
+    blocks = {(at, *workload.attributes(block)): block for block, at in enumerate(workload.blocks[:, 0].tolist())}
+    gathered: dict[int, Floats] = {}
+    for (channel, *attributes), counts in channels.items():
+        for (own, *inside), block in blocks.items():
+            if own == channel and set(inside) <= set(attributes):
+                others = tuple(at for at, i in enumerate(attributes) if i not in inside)
+                spread = math.prod(workload.sizes[attributes[at]] for at in others)
+                part = analyse(counts.sum(axis=others)) / spread
+                gathered[block] = gathered[block] + part if block in gathered else part
+    found = [np.zeros(tuple(workload.sizes[i] for i in table if i >= 0)) for table in workload.tables[:, 1:].tolist()]
+    for table, block in zip(workload.table_of.tolist(), workload.block_of.tolist(), strict=True):
+        if block in gathered:
+            whole = [int(i) for i in workload.tables[table, 1:] if i >= 0]
+            axes = tuple(whole.index(i) for i in workload.attributes(block))
+            part = synthesise(gathered[block], found[table].shape, axes)
+            found[table] += part / (exact[block] * tau[table] ** 2)
+    return found
+
+
+# Statistics by tables, from noisy tables of all channels: estimates, intervals and standard deviations.
 
 _SLIVER = 0.01  # of the failure probability, for a count that says no more than how far a sum can have been rounded
 
 
 class PublishedTable(NamedTuple):
-    """A statistic by a table, cell by cell: the axes are those of the table's columns, as they were asked.
-
-    Attributes:
-        statistic: What it is.
-        estimate: The private answers.
-        lower: The lower ends of their intervals.
-        upper: The upper ends.
-        std: The standard deviation of the noise in each (of means: to first order).
-    """
+    """A statistic by a table, cell by cell: the axes are those of the table's columns, as they were asked."""
 
     statistic: TableStatistic
     estimate: Floats
@@ -60,13 +169,7 @@ class PublishedTable(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class TableAnswers:
-    """What a release says of every statistic by every table inside the asked ones.
-
-    Attributes:
-        question: What was asked.
-        release: The noisy numbers.
-        level: The probability with which each interval holds the exact answer.
-    """
+    """What a release says of every statistic by every table inside the asked ones."""
 
     question: MarginalsQuestion
     release: Release
@@ -94,9 +197,8 @@ class TableAnswers:
         """Everything that was asked."""
         return [self.published(statistic) for statistic in self.question.statistics]
 
-    def rows(self) -> tuple[Row, ...]:
-        """The same, every cell as a line of its own, like those of other statistics."""
-        unit = Mechanism.named(self.release.plan.mechanism).deviation
+    def by_cell(self) -> tuple[Answer, ...]:
+        """Every cell as an answer of its own, like those of other statistics."""
         found = []
         for entry in self.all():
             cells = product(*(self.question.domains.levels(column) for column in entry.columns))
@@ -105,29 +207,24 @@ class TableAnswers:
                 groups = ", ".join(f"{column}={key}" for column, key in zip(entry.columns, cell, strict=True))
                 keys = dict(zip(entry.columns, cell, strict=True))
                 kind, column = entry.statistic.kind, entry.statistic.column
-                found.append(Row(kind, column, groups, value, low, high, std, keys, unit))
+                found.append(Answer(kind, column, groups, value, low, high, std, keys))
         return tuple(found)
 
-    def width(self, std: float, wanted: Channels, level: float | None = None) -> float:
+    def width(self, std: float, channels: Channels, level: float | None = None) -> float:
         """Half the width of the interval of a linear combination."""
-        return half_width(self.question, self.release.plan, level or self.level, std, wanted)
+        return half_width(self.question, self.release.plan, level or self.level, std, channels)
 
     def combined(
-        self, wanted: dict[tuple[int, ...], Floats], column: SummedColumn | None
+        self, combination: dict[tuple[int, ...], Floats], column: SummedColumn | None
     ) -> tuple[float, float, float, float]:
-        """A linear combination of counts, or of sums of a column: estimate, lower, upper, std.
-
-        Args:
-            wanted: For each table (its attributes, ascending), what its cells count.
-            column: The column; None for counts.
-        """
-        channels = sum_channels(self.question, column, wanted)
+        """A linear combination of counts, or of sums of a column: estimate, lower, upper, std."""
+        channels = sum_channels(self.question, column, combination)
         found = [self.answers.combine(own, channel) for channel, own in _by_channel(channels).items()]
         estimate, std = sum(value for value, _ in found), _joint([(1.0, std) for _, std in found])
         failure, rounding = 1 - self.level, 0.0
         if column is not None:
-            for attributes, weights in wanted.items():
-                most = self.most_values(column, attributes, failure * _SLIVER / len(wanted))
+            for attributes, weights in combination.items():
+                most = self.most_values(column, attributes, failure * _SLIVER / len(combination))
                 rounding += float((np.abs(weights) * most).sum()) * column.grid.step / 2
             failure *= 1 - _SLIVER
         reach = self.width(std, channels, 1 - failure) + rounding
@@ -173,11 +270,11 @@ class TableAnswers:
     def _sum(self, column: SummedColumn, attributes: tuple[int, ...]) -> tuple[Floats, Floats, Floats, Floats]:
         """The centred sum and the middle times the number of values; each value may be rounded by half a step."""
         one = one_cell(self.question, attributes)
-        wanted = sum_channels(self.question, column, {attributes: one})
+        channels = sum_channels(self.question, column, {attributes: one})
         value, std = self.total(column, attributes)
         # How many values there are: a sliver of the failure probability is for it.
         failure = 1 - self.level
-        reach = self.width(std, wanted, 1 - failure * (1 - _SLIVER))
+        reach = self.width(std, channels, 1 - failure * (1 - _SLIVER))
         rounding = self.most_values(column, attributes, failure * _SLIVER) * column.grid.step / 2
         return value, value - reach - rounding, value + reach + rounding, np.full(value.shape, std)
 
@@ -191,8 +288,8 @@ class TableAnswers:
         for parts in asked:
             if all(self.answers.holds((), channel) for channel, _ in parts):
                 numbers = self._added(parts, ())
-                wanted: Channels = {(at,): factor * one_cell(self.question, ()) for at, factor in parts}
-                found.append(float(numbers.value) + self.width(numbers.std, wanted, level))
+                channels: Channels = {(at,): factor * one_cell(self.question, ()) for at, factor in parts}
+                found.append(float(numbers.value) + self.width(numbers.std, channels, level))
         return max(found)
 
     def most_values(self, column: SummedColumn, attributes: tuple[int, ...], failure: float) -> Floats:
@@ -208,14 +305,14 @@ class TableAnswers:
 
 
 def sum_channels(
-    question: MarginalsQuestion, column: SummedColumn | None, wanted: dict[tuple[int, ...], Floats]
+    question: MarginalsQuestion, column: SummedColumn | None, combination: dict[tuple[int, ...], Floats]
 ) -> Channels:
     """A combination of sums (of counts, without a column), by table, as one of tables of channels."""
     if column is None:
-        return {(0, *attributes): weights for attributes, weights in wanted.items()}
-    found = {(column.number, *attributes): weights for attributes, weights in wanted.items()}
+        return {(0, *attributes): weights for attributes, weights in combination.items()}
+    found = {(column.number, *attributes): weights for attributes, weights in combination.items()}
     if column.grid.middle:
-        for attributes, weights in wanted.items():
+        for attributes, weights in combination.items():
             for channel, factor in question.present_parts(column):
                 found[(channel, *attributes)] = column.grid.middle * factor * weights
     return found

@@ -1,4 +1,4 @@
-"""What is asked by tables: counts, and means and sums of columns (M8).
+"""Counts, means and sums of columns by tables (M8), and their exact values in the engine.
 
 A column that is filled adds its number to one channel. One that may be missing has two: p - t, p = 1 where it is
 present, and p v. The denominator of a mean is the number of rows that have a value: all of them where the column is
@@ -9,26 +9,16 @@ lets it share their noise, which is better where counts are asked as well. The p
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from inid.arguments import shown
 from inid.errors import ArgumentError, Words
 from inid.fixed_point import LARGEST_SUM, Grid, conversion_slack, largest_unit
-from inid.tables.domains import Domains, Marginal, read_tables
-from inid.tables.facts import Bounds
-from inid.tables.questions.marginals.basis import contrasts
+from inid.tables.aggregation import Aggregation, Grouping, PublicKeys, Rows, Term, Totals, Value
+from inid.tables.facts import Bounds, Domains, Marginal, Person, read_tables
+from inid.tables.questions.marginals.basis import Whole, contrasts
 from inid.tables.questions.marginals.workload import Contribution, of_missing, of_number
-
-__all__ = [
-    "OFFSETS",
-    "OFFSET_UNIT",
-    "StatisticKind",
-    "SummedColumn",
-    "TableStatistic",
-    "largest_contrast",
-    "read_numbers",
-    "summed_columns",
-]
+from inid.tables.view import View
 
 OFFSET_UNIT = 1 / 16  # t is a multiple of it, so that 16 (p - t) is a whole number
 OFFSETS = (0.0, 1 / 2, 5 / 8, 11 / 16, 3 / 4)
@@ -41,13 +31,7 @@ StatisticKind = Literal["count", "mean", "sum"]
 
 @dataclass(frozen=True)
 class TableStatistic:
-    """One statistic by one table.
-
-    Attributes:
-        kind: What is asked.
-        column: The column that is averaged or added up; empty for counts.
-        table: The columns of the table.
-    """
+    """One statistic by one table."""
 
     kind: StatisticKind
     column: str
@@ -68,14 +52,7 @@ class TableStatistic:
 
 @dataclass(frozen=True)
 class SummedColumn:
-    """A column of numbers and its channels.
-
-    Attributes:
-        name: The column.
-        grid: How its values become whole numbers.
-        filled: Whether every row has a value.
-        first: Its first channel.
-    """
+    """A column of numbers and its channels."""
 
     name: str
     grid: Grid
@@ -106,11 +83,7 @@ def summed_columns(
     filled: Mapping[str, object],
     max_rows: int,
 ) -> tuple[SummedColumn, ...]:
-    """The columns on grids so fine that no residual of their sums leaves 62 bits, up to twice `max_rows` rows (M6).
-
-    Raises:
-        ArgumentError: That leaves too few bits; the message names a limit on the rows with which it does not.
-    """
+    """The columns on grids so fine that no residual of their sums leaves 62 bits, up to twice `max_rows` rows (M6)."""
     found: list[SummedColumn] = []
     first = 1
     for name in names:
@@ -136,11 +109,7 @@ def largest_contrast(table: Sequence[str], domains: Domains) -> int:
 
 
 def read_numbers(name: str, asked: object, domains: Domains) -> dict[str, tuple[Marginal, ...]]:
-    """The tables by which each column is averaged or added up.
-
-    Raises:
-        ArgumentError: They are malformed, or a table names a column without a domain.
-    """
+    """The tables by which each column is averaged or added up."""
     if not isinstance(asked, Mapping):
         raise ArgumentError(
             f"{name} must be a dictionary of tables by column, beside several groupings, got {shown(asked)}: for "
@@ -164,3 +133,56 @@ def integer_reach(column: SummedColumn, channel: int, offset: float) -> tuple[in
 def slack_of(limit: int, unit: float) -> float:
     """How much further apart the floats of two whole numbers up to a limit can be than these, times a unit."""
     return conversion_slack(limit) * unit if limit > 1 else 0.0
+
+
+# The exact tables, as an engine adds them up: one group-by for each asked table that is inside no other one.
+
+ExactTable = dict[int, Whole]  # of each channel (presences without their offset) a table of whole numbers
+
+
+def tables_aggregation(
+    domains: Domains,
+    tables: Mapping[Marginal, Sequence[str]],
+    columns: Sequence[SummedColumn],
+    fill: Mapping[str, object],
+    person: Person | None,
+    view: View,
+) -> Aggregation:
+    """The exact counts and sums of a query, table by table.
+
+    Which rows count is the same for every table: under "drop" those known in all columns that the query uses, then of
+    each person the first, by `order_by` and by what they add to the tables. So all tables agree.
+    """
+    terms = _terms(columns)
+    groupings = [
+        Grouping(table, tuple(at for at, term in enumerate(terms) if term.column in ("", *own)))
+        for table, own in tables.items()
+    ]
+    keys = {column: PublicKeys(column, own, domains.other == "cell") for column, own in domains.keys.items()}
+    return Aggregation(keys, tuple(own.term for own in terms), tuple(groupings), fill, person, view=view)
+
+
+def by_channel(
+    tables: Mapping[Marginal, Sequence[str]], found: Sequence[Totals], columns: Sequence[SummedColumn]
+) -> list[ExactTable]:
+    """The tables of each channel, from what the engine has added up."""
+    channels = [[own.channel for own in _terms(columns) if own.column in ("", *asked)] for asked in tables.values()]
+    return [dict(zip(own, totals.sums, strict=True)) for own, totals in zip(channels, found, strict=True)]
+
+
+class _ChannelTerm(NamedTuple):
+    """What rows add, its channel, and the column that it is of: none for the number of rows."""
+
+    channel: int
+    column: str
+    term: Term
+
+
+def _terms(columns: Sequence[SummedColumn]) -> list[_ChannelTerm]:
+    found = [_ChannelTerm(0, "", Rows())]
+    for column in columns:
+        scope = () if column.present is None else (column.name,)
+        if column.present is not None:
+            found.append(_ChannelTerm(column.present, column.name, Rows(scope)))
+        found.append(_ChannelTerm(column.number, column.name, Value(column.name, column.grid, scope)))
+    return found

@@ -23,20 +23,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from inid.tables.questions.marginals.basis import Floats, contrasts
-
-__all__ = ["Contribution", "Parts", "Places", "Workload", "distinct_rows", "of_missing", "of_number", "workload_of"]
+from inid.arguments import Floats
+from inid.tables.questions.marginals.basis import contrasts
 
 Places = NDArray[np.intp]
 
 
 class Contribution(NamedTuple):
-    """What one row adds to some channels at once.
-
-    Attributes:
-        channels: The channels.
-        states: What it adds to them at the corners: everything that a row can add lies in their convex hull.
-    """
+    """What one row adds to some channels at once."""
 
     channels: tuple[int, ...]
     states: tuple[tuple[float, ...], ...]
@@ -54,13 +48,7 @@ def of_missing(channel: int, reach: float, offset: float) -> Contribution:
 
 
 class Parts(NamedTuple):
-    """Which tables each statistic is made of, one entry per pair.
-
-    Attributes:
-        statistic: The number of the statistic.
-        table: The number of the table.
-        square: What the table's variance counts in the statistic's.
-    """
+    """Which tables each statistic is made of, one entry per pair."""
 
     statistic: Places
     table: Places
@@ -69,18 +57,7 @@ class Parts(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Workload:
-    """Asked tables and their blocks. Made by `workload_of`.
-
-    Attributes:
-        sizes: How many values each attribute has.
-        tables: Each asked table: its channel, then the numbers of its attributes, padded with -1.
-        blocks: Each block, likewise.
-        contributions: What one row adds.
-        parts: What the statistics that are asked are made of.
-        table_of: Of each pair (table, block inside it), the table's number.
-        block_of: Of each such pair, the block's number.
-        outside: Of each such pair, the product of the sizes of the attributes outside the block.
-    """
+    """Asked tables and their blocks. Made by `workload_of`."""
 
     sizes: tuple[int, ...]
     tables: Places
@@ -188,19 +165,7 @@ def workload_of(
     contributions: Sequence[Contribution] = (),
     parts: Parts | None = None,
 ) -> Workload:
-    """The workload of some tables.
-
-    Args:
-        sizes: How many values each attribute has, at least 2.
-        tables: The attributes of each table, by number; () is the total.
-        channels: Which channel each table belongs to; all to the first, the counts, when left out.
-        contributions: What one row adds to the channels after the first.
-        parts: What the asked statistics are made of; left out, each table is one.
-
-    >>> w = workload_of([2, 3], [(0,), (0, 1)])
-    >>> [w.attributes(b) for b in range(len(w.blocks))], w.cells.tolist()
-    ([(), (0,), (1,), (0, 1)], [2.0, 6.0])
-    """
+    """The workload of some tables."""
     width = max(map(len, tables), default=0)
     asked = np.full((len(tables), width + 1), -1, dtype=np.intp)
     asked[:, 0] = 0 if channels is None else channels
@@ -253,12 +218,7 @@ def _inside(asked: Places, chosen: tuple[int, ...], extended: Floats) -> tuple[P
 
 
 def distinct_rows(subsets: Places, values: int) -> tuple[Places, Places]:
-    """The distinct rows, shorter ones first, and which of them each row is.
-
-    Args:
-        subsets: A channel, then numbers below `values`, padded with -1.
-        values: How many numbers there are.
-    """
+    """The distinct rows, shorter ones first, and which of them each row is."""
     base = values + 1
     length = (subsets[:, 1:] >= 0).sum(axis=1)
     columns = [length, subsets[:, 0], *(subsets[:, 1:] + 1).T]

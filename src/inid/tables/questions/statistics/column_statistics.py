@@ -1,48 +1,249 @@
-"""The statistics that are made of sums of columns: one class each, and the registry of them.
+"""From noisy sums to statistics with intervals.
 
-A statistic says which sums it needs, how an error in each sum moves it, how far the rounding of values moves it, what a
-tolerance in the unit of a column means for it, and how noisy sums become its estimate. A new one is such a class and a
-line that registers it: `Table.query` then takes it by its name, with a list of columns, and plan, noise, record,
-`verify` and report follow.
+The answers are made of the noisy sums alone, so all of this is post-processing. An interval holds the exact answer (on
+clipped rows) with at least the stated probability over the noise; what it adds for rounding, of values and of released
+numbers to their grids, is all that makes it wider than that, but for variances and covariances.
+
+*Sums.* The middle of the bounds times the count, and the centred sum: its noise is one linear combination of two, whose
+exact quantile is taken. Each row may be rounded by half a step; how many rows there are is bounded by their noisy
+count, with a sliver of the failure probability.
+
+*Means.* Fieller's interval of the centred sum over the count (`ratio_intervals`), and half a step for rounding.
+
+*Variances and covariances.* Two or three such ratios divide the failure probability among them, and the extremes over
+their intervals are taken: these err on the wide side.
+
+In estimates a ratio's count is held to at least 1. Every answer is held to the range that the public bounds allow: when
+a noisy count is lost in its noise the interval is that range, and nothing is ever NaN or infinite.
 """
 
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import ClassVar
 
-from inid.arguments import listed, real, shown
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from inid.arguments import Floats, listed, real, shown
 from inid.errors import ArgumentError
 from inid.fixed_point import Grid, largest_unit
+from inid.noise.grid_noise import GRID_BITS, grid
+from inid.releasing import Release
 from inid.tables.facts import Bins, Categories
+from inid.tables.intervals import clipped_ends, gaussian_ends, quantile_of_two, searched_ends, tail_of_two
 from inid.tables.presentation import COUNTED
-from inid.tables.questions.statistics.layout import Layout, NeededSums, Statistic
+from inid.tables.questions.statistics.sensitivity import Layout, NeededSums, Statistic
 
-if TYPE_CHECKING:
-    from inid.tables.questions.statistics.answers import Estimate, NoisySums
+Pair = tuple[Floats, Floats]
 
-__all__ = [
-    "ColumnStatistic",
-    "column_statistics",
-    "lay_out",
-    "named_tolerances",
-    "range_of",
-    "read_tolerances",
-    "register_statistic",
-    "rounding",
-    "slopes",
-    "statistic_named",
-]
+_SLIVER = 0.01  # of the failure probability, for a count that says no more than how far a sum can have been rounded
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """One statistic in all cells: arrays of equal length."""
+
+    value: Floats
+    lower: Floats
+    upper: Floats
+    scale: Floats
+
+
+def estimate(layout: Layout, release: Release, cells: int, level: float, max_rows: int) -> list[Estimate]:
+    """Each statistic of the layout, cell by cell (for histograms bin by bin within each cell)."""
+    noisy = NoisySums(layout, release, cells, level, max_rows)
+    return [
+        noisy.plain(_placed(one.count if one.histogram is None else one.histogram))
+        if one.kind in COUNTED
+        else statistic_named(one.kind).estimate(noisy, one)
+        for one in layout.statistics
+    ]
+
+
+class NoisySums:
+    """The released sums, item by item, and what is made of them."""
+
+    def __init__(self, layout: Layout, release: Release, cells: int, level: float, max_rows: int) -> None:
+        self.layout, self.release, self.level, self.max_rows = layout, release, level, max_rows
+        ends = np.cumsum([len(item.names) * cells for item in layout.items])
+        starts = [0, *ends[:-1].tolist()]
+        self.slices = [slice(start, stop) for start, stop in zip(starts, ends.tolist(), strict=True)]
+        self.scales = release.plan.scales
+        self.half_steps = grid(self.scales) / 2
+        self._ratios: dict[tuple[int, int, float], Pair] = {}
+
+    def value(self, at: int) -> Floats:
+        """The released numbers of one item."""
+        return self.release.values[self.slices[at]]
+
+    def scale(self, at: int) -> Floats:
+        """The scales of their noise."""
+        return self.scales[self.slices[at]]
+
+    def half_step(self, at: int) -> Floats:
+        """How far a released number can have been rounded to its grid."""
+        return self.half_steps[self.slices[at]]
+
+    def is_noisy(self, at: int) -> bool:
+        """Whether they have any noise: a public count has none."""
+        return bool(self.scale(at)[0] > 0)
+
+    def reach(self, at: int, failure: float, other: int | None = None, factor: float = 0.0) -> Floats:
+        """How far the noise of one item, or of it and `factor` times another, reaches but for this probability."""
+        first, second = self.scale(at), 0.0 * self.scale(at)
+        rounding = self.half_step(at)
+        if other is not None:
+            second, rounding = factor * self.scale(other), rounding + abs(factor) * self.half_step(other)
+        if self.release.plan.mechanism == "gaussian":
+            return np.asarray(-float(ndtri(failure / 2)) * np.hypot(first, second) + rounding)
+        return quantile_of_two(failure, first, second) + rounding
+
+    def plain(self, at: int) -> Estimate:
+        """A number as it was released."""
+        low, high = (end[self.slices[at]] for end in self.release.interval(self.level))
+        return Estimate(self.value(at), low, high, self.scale(at))
+
+    def total(self, statistic: Statistic, failure: float | None = None) -> Estimate:
+        """A sum. Around a middle of 0 it needs no count, but a count that covers its rows bounds their rounding."""
+        column = self.layout.values[statistic.columns[0]]
+        at, count = statistic.sums[0], statistic.count
+        failure = 1 - self.level if failure is None else failure
+        covering = self._covering(at) if count is None else count
+        rows = np.full(self.value(at).shape, float(self.max_rows))
+        if covering is not None:
+            sliver = failure * _SLIVER if self.is_noisy(covering) else 0.0
+            most = self.value(covering) + (self.reach(covering, sliver) if sliver else 0.0)
+            rows, failure = np.clip(most, 0, rows), failure - sliver
+        reach = self.reach(at, failure, count, column.middle) + rows * column.step / 2
+        value, scale = self.value(at), self.scale(at)
+        if count is not None:
+            value = value + column.middle * self.value(count)
+            scale = np.hypot(scale, column.middle * self.scale(count))
+        return Estimate(value, value - reach, value + reach, scale)
+
+    def _covering(self, at: int) -> int | None:
+        """A released count of at least the rows that a sum adds up."""
+        scope = set(self.layout.items[at].present)
+        covering = (
+            place for place, item in enumerate(self.layout.items) if item.kind == "count" and set(item.present) <= scope
+        )
+        return next(covering, None)
+
+    def mean(self, statistic: Statistic) -> Estimate:
+        """A sum over its count, held to the bounds."""
+        column = self.layout.values[statistic.columns[0]]
+        at, count = statistic.sums[0], _placed(statistic.count)
+        offset, (low, high) = self._offset(at, count, 1 - self.level)
+        number = np.maximum(self.value(count), 1)
+        scale = np.hypot(self.scale(at), offset * self.scale(count)) / number
+
+        def placed(values: Floats) -> Floats:
+            return np.clip(column.middle + values, column.lower, column.upper)
+
+        return Estimate(placed(offset), placed(low), placed(high), scale)
+
+    def moment(self, statistic: Statistic) -> Estimate:
+        """A variance or covariance: the mean of products less the product of means."""
+        count, product = _placed(statistic.count), _placed(statistic.product)
+        first, second = statistic.sums[0], statistic.sums[-1]
+        ratios = sum(self.is_noisy(at) or self.is_noisy(count) for at in {product, first, second})
+        failure = (1 - self.level) / max(1, ratios)
+        grids = [self.layout.factors[name] for name in statistic.columns]
+        one, two = grids[0], grids[-1]
+        number = np.maximum(self.value(count), 1)
+        item = self.layout.items[product]
+        middle, rest = item.shift * item.step, self.value(product) / number
+        low, high = self._ratio(product, count, failure)
+        rounding = one.half * two.step / 2 + two.half * one.step / 2 + one.step * two.step / 4
+        (x, x_ends), (y, y_ends) = (self._offset(at, count, failure) for at in (first, second))
+        same = first == second
+        least, most = _squares(x_ends) if same else _products(x_ends, y_ends)
+        largest = one.half * two.half
+        smallest = 0.0 if same else -largest
+
+        def held(values: Floats) -> Floats:
+            return np.clip(values, smallest, largest)
+
+        value = held(rest + middle - x * y)
+        noise = np.hypot(self.scale(product), (2 * x * y - rest) * self.scale(count))
+        slopes = (2 * x * self.scale(first), 0 * y) if same else (y * self.scale(first), x * self.scale(second))
+        scale = np.hypot(noise, np.hypot(*slopes)) / number
+        ends = clipped_ends(low + middle - most, high + middle - least, smallest, largest)
+        lower, upper = held(ends[0] - rounding), held(ends[1] + rounding)
+        return Estimate(value, np.minimum(lower, value), np.maximum(upper, value), scale)
+
+    def deviation(self, statistic: Statistic) -> Estimate:
+        """The root of a variance."""
+        square = self.moment(statistic)
+        value = np.sqrt(square.value)
+        # To first order sd(root) = sd(V) / (2 root V); where V is lost in its noise, the root of the noise.
+        floor = np.maximum(value, np.sqrt(square.scale))
+        scale = np.divide(square.scale, 2 * floor, out=np.zeros_like(floor), where=floor > 0)
+        return Estimate(value, np.sqrt(square.lower), np.sqrt(square.upper), scale)
+
+    def _offset(self, at: int, count: int, failure: float) -> tuple[Floats, Pair]:
+        """The mean distance from the middle, held to what the bounds allow, and its interval."""
+        column = self.layout.values[self.layout.items[at].columns[0]]
+        low, high = self._ratio(at, count, failure)
+        least, most, rounding = column.lower - column.middle, column.upper - column.middle, column.step / 2
+        value = np.clip(self.value(at) / np.maximum(self.value(count), 1), least, most)
+        lower, upper = np.clip(low - rounding, least, most), np.clip(high + rounding, least, most)
+        return value, (np.minimum(lower, value), np.maximum(upper, value))
+
+    def _ratio(self, at: int, count: int, failure: float) -> Pair:
+        """Fieller's interval of a sum over its count, inside the range of what one row adds."""
+        key = (at, count, failure)
+        if key not in self._ratios:
+            self._ratios[key] = self._new_ratio(at, count, failure)
+        return self._ratios[key]
+
+    def _new_ratio(self, at: int, count: int, failure: float) -> Pair:
+        item = self.layout.items[at]
+        bounds = item.least * item.step, item.most * item.step
+        if self.release.plan.mechanism == "gaussian":
+            # Half a step is at most 2^-13 scales, and those of S and r N together at most sqrt(2) times this of theirs.
+            z = -float(ndtri(failure / 2)) + math.sqrt(2.0) * 2.0 ** -(GRID_BITS + 1)
+            return gaussian_ends((self.value(at), self.scale(at)), (self.value(count), self.scale(count)), z, bounds)
+
+        def beyond(distances: Floats, ratios: Floats) -> NDArray[np.bool_]:
+            rounding = self.half_step(at) + np.abs(ratios) * self.half_step(count)
+            return tail_of_two(distances - rounding, self.scale(at), ratios * self.scale(count)) < failure
+
+        return searched_ends(self.value(at), self.value(count), self.reach(count, failure), beyond, bounds)
+
+
+def _placed(at: int | None) -> int:
+    if at is None:
+        raise AssertionError("the layout gives every such statistic this item")
+    return at
+
+
+def _squares(ends: Pair) -> Pair:
+    low, high = np.square(ends[0]), np.square(ends[1])
+    across = (ends[0] <= 0) & (ends[1] >= 0)
+    return np.where(across, 0.0, np.minimum(low, high)), np.maximum(low, high)
+
+
+def _products(first: Pair, second: Pair) -> Pair:
+    corners = np.array([a * b for a in first for b in second])
+    return corners.min(axis=0), corners.max(axis=0)
+
+
+# The statistics that are made of sums of columns: one class each, and the registry of them.
+#
+# A statistic says which sums it needs, how an error in each sum moves it, how far the rounding of values moves it,
+# what a tolerance in the unit of a column means for it, and how noisy sums become its estimate. A new one is such a
+# class and a line that registers it: `Table.query` then takes it by its name, with a list of columns, and plan,
+# noise, record, `verify` and report follow.
 
 _SHARE = 0.01  # a statistic without a stated tolerance is wanted to one per cent of its public range
 
 
 class ColumnStatistic(ABC):
-    """One statistic of columns that have bounds.
-
-    Attributes:
-        name: The argument of `Table.query` that takes its columns; "mean".
-    """
+    """One statistic of columns that have bounds."""
 
     name: ClassVar[str]
 
@@ -227,17 +428,7 @@ def lay_out(
     count: bool,
     people: bool = False,
 ) -> Layout:
-    """The sums that a list of statistics needs.
-
-    Args:
-        asked: The columns of each statistic of columns.
-        histogram: The public cells of each column that is to be counted.
-        bounds: Public bounds per column.
-        filled: The columns whose missing values are filled, so that they need no count of their own.
-        max_rows: The number of rows up to which sums are exact.
-        count: Whether the number of rows itself is asked for.
-        people: Whether the number of people is asked for.
-    """
+    """The sums that a list of statistics needs."""
     columns = dict.fromkeys(column for names in asked.values() for column in names)
     largest = largest_unit(max_rows)
     values = {column: Grid.of(column, bounds[column], largest) for column in columns}
@@ -262,9 +453,6 @@ def slopes(statistic: Statistic, layout: Layout, rows: float) -> dict[int, float
     """How far the answer moves per unit of error in each sum, with `rows` rows in a cell: first order.
 
     Exact for counts, histograms and sums. For ratios the unknown values of the data are replaced by public ones.
-
-    Returns:
-        One slope per sum that the statistic uses.
     """
     if statistic.kind in COUNTED:
         return {at: 1.0 for at in (statistic.count, statistic.histogram) if at is not None}
@@ -292,9 +480,6 @@ def read_tolerances(
 
     The most specific statement wins: "mean(age)", then "mean", then "age". A column's tolerance is in the column's own
     unit: it holds for its mean and standard deviation, times the rows for its sum, times half the range for variances.
-
-    Raises:
-        ArgumentError: Both are given, a key is neither a statistic nor a column, or a value is not positive.
     """
     if tolerance is not None and weights is not None:
         raise ArgumentError("weights and tolerance must not both be given: a tolerance t is a weight of 1/t.")
@@ -314,11 +499,7 @@ def read_tolerances(
 
 
 def named_tolerances(layout: Layout, tolerance: object, columns: Sequence[str], rows: float) -> list[float | None]:
-    """The same, and None for each statistic of which neither it, nor its kind, nor a column of it is named.
-
-    Raises:
-        ArgumentError: See `read_tolerances`.
-    """
+    """The same, and None for each statistic of which neither it, nor its kind, nor a column of it is named."""
     read = read_tolerances(layout, tolerance, None, columns, rows)
     names = set(tolerance) if isinstance(tolerance, Mapping) else set()
     return [

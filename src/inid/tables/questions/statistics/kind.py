@@ -1,39 +1,225 @@
-"""Statistics as a kind of question: how they are asked, planned, summed inside the engine and shown."""
+"""Statistics as a kind of question: what is asked with which public facts, planned, added up and shown.
+
+Everything that follows from public facts alone is here: which sums are released, how far one person can move them, and
+how noisy sums become answers.
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import cached_property
+from itertools import pairwise, product
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from inid.arguments import Floats, real, shown
 from inid.errors import Argument, ArgumentError, Column, Words
-from inid.mechanisms import MechanismChoice, MechanismName
-from inid.planning.text import counted
+from inid.mechanisms import Mechanism, MechanismChoice, MechanismName
+from inid.planning import NoisePlan
+from inid.planning.noise_plan import counted
 from inid.promises import Budget
 from inid.releasing import Release
 from inid.report import ColumnFacts, Dimension, Estimate, EstimateBlock
-from inid.report.number_text import plain_number
-from inid.sets import Allocation, Sensitivity, read_order
+from inid.report.wording import plain_number
+from inid.sets import Allocation, Neighbours, Sensitivity, read_order
 from inid.tables.aggregation import Aggregation, Grouping, Integers, PublicKeys, Totals
-from inid.tables.facts import Bins, Categories, Key, read_cells, read_columns, read_keys
-from inid.tables.presentation import KeyLabels
+from inid.tables.error_targets import targets_of
+from inid.tables.facts import (
+    Bins,
+    Bounds,
+    Categories,
+    Key,
+    read_bounds,
+    read_cells,
+    read_columns,
+    read_keys,
+    read_missing,
+)
+from inid.tables.presentation import (
+    KeyLabels,
+    Total,
+    column_facts,
+    independent_totals,
+    key_word,
+    listed_keys,
+    named_levels,
+    plain_totals,
+    protection,
+    view_facts,
+)
 from inid.tables.query import Query
 from inid.tables.question import Question
-from inid.tables.questions.statistics.column_statistics import column_statistics, named_tolerances, read_tolerances
-from inid.tables.questions.statistics.layout import Layout
+from inid.tables.questions.statistics.column_statistics import (
+    column_statistics,
+    estimate,
+    lay_out,
+    named_tolerances,
+    read_tolerances,
+)
 from inid.tables.questions.statistics.plan import Planning, TableAccuracy, TablePlan, errors_alone, with_advice
-from inid.tables.questions.statistics.question import StatisticsQuestion
-from inid.tables.questions.statistics.sensitivity import largest_sum
-from inid.tables.report_inputs import column_facts, key_word, listed_keys, named_levels, protection, view_facts
-from inid.tables.result import Result, Row
+from inid.tables.questions.statistics.sensitivity import Layout, candidate_sets, joint_sets, largest_sum
+from inid.tables.result import Answer, Result
 from inid.tables.table import Table
-from inid.tables.totals import Total, independent_totals, plain_totals
-from inid.tables.wanted import wanted_of
+from inid.tables.view import PublicFacts, parsing
 
-__all__ = ["Statistics", "StatisticsQuery", "require_bounds"]
+_RECORDED = ("sum", "mean", "variance", "std", "covariance")  # also where they are not asked, as ever
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class StatisticsQuestion(PublicFacts):
+    """Statistics and the public facts about the table that they are asked of."""
+
+    count: bool
+    columns: Mapping[str, tuple[str, ...]]
+    histogram: Mapping[str, Bins | Categories]
+    by: Mapping[str, tuple[Key, ...]]
+    bounds: Mapping[str, Bounds]
+    missing: Mapping[str, object]
+    count_distinct: bool = False
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The statistics and the sums they are made of."""
+        filled = frozenset(self.missing)
+        counted = {"count": self.count, "people": self.count_distinct}
+        return lay_out(self.columns, self.histogram, self.bounds, filled, self.max_rows, **counted)
+
+    @cached_property
+    def cells(self) -> tuple[str, ...]:
+        """The name of each group, such as "sex=F"; one empty name without groups."""
+        pairs = product(*([f"{column}={key}" for key in keys] for column, keys in self.by.items()))
+        return tuple(", ".join(cell) for cell in pairs)
+
+    @cached_property
+    def labels(self) -> tuple[str, ...]:
+        """One name per released sum."""
+        labels = []
+        for item in self.layout.items:
+            cells = self._places(item.columns[0] if item.cells is not None else "", item.names)
+            labels += [f"{item.label}[{cell}]" if cell else item.label for cell in cells]
+        return tuple(labels)
+
+    def spread(self, values: Sequence[float]) -> Floats:
+        """One value per item as one per released sum."""
+        return np.repeat(values, [len(item.names) * len(self.cells) for item in self.layout.items])
+
+    @cached_property
+    def sensitivities(self) -> tuple[Sensitivity, ...]:
+        """The sets that bound the released sums one by one, in the user's units: each alone is valid."""
+        return tuple(candidate_sets(self.layout.items, *self._facts))
+
+    def all_sensitivities(self, weights: Sequence[float]) -> tuple[Sensitivity, ...]:
+        """The same, and the sets that bound the sums together, shaped for weights, one per item of the layout."""
+        return (*self.sensitivities, *joint_sets(self.layout, *self._facts, weights))
+
+    def sensitivities_of(self, layout: Layout, weights: Sequence[float]) -> tuple[Sensitivity, ...]:
+        """The same for the sums of another layout of this question: one of its statistics by itself."""
+        return (*candidate_sets(layout.items, *self._facts), *joint_sets(layout, *self._facts, weights))
+
+    @property
+    def rows_can_vanish(self) -> bool:
+        """Whether a row may add nothing at all: one beyond a person's limit, or one that a filter leaves out."""
+        return self.person is not None or self.view.drops_rows
+
+    @property
+    def _facts(self) -> tuple[int, Neighbours, int, bool, int]:
+        """Cells (0 without groups), relation, rows per unit, whether every row counts, and the limit on rows."""
+        rows = 1 if self.person is None else self.person.max_rows
+        return len(self.cells) if self.by else 0, self.neighbours, rows, not self.rows_can_vanish, self.max_rows
+
+    def is_covered_by(self, noise: NoisePlan) -> bool:
+        """Whether a plan's set is one of this question's; those shaped for weights are made again from the plan's."""
+        if noise.sensitivity in self.sensitivities:
+            return True
+        weights = noise.weights
+        if weights is None or weights.size != len(self.layout.items):
+            return False
+        return noise.sensitivity in self.all_sensitivities(weights.tolist())
+
+    def answers(
+        self,
+        release: Release,
+        level: float,
+        keys: Sequence[Key] = (),
+        earlier: Sequence[Release] = (),
+        *,
+        tables: int = 1,
+    ) -> tuple[Answer, ...]:
+        """The answers that noisy sums give, with intervals that hold the exact answers with this probability."""
+        rows, unit = [], Mechanism.named(release.plan.mechanism).deviation
+        estimates = estimate(self.layout, release, len(self.cells), level, tables * self.max_rows)
+        for statistic, numbers in zip(self.layout.statistics, estimates, strict=True):
+            at = statistic.histogram
+            names = ("",) if at is None else self.layout.items[at].names
+            column = ",".join(statistic.columns)
+            four = (
+                np.asarray(part, dtype=float).tolist()
+                for part in (numbers.value, numbers.lower, numbers.upper, numbers.scale)
+            )
+            places = self._places(column, names)
+            for cell, own, value, lower, upper, scale in zip(places, self._keys(at), *four, strict=True):
+                rows.append(Answer(statistic.kind, column, cell, value, lower, upper, unit * scale, own))
+        return tuple(rows)
+
+    def _keys(self, histogram: int | None) -> list[dict[str, Key]]:
+        """The keys of each group, and within it the cell of a histogram."""
+        groups: list[dict[str, Key]] = [dict(zip(self.by, keys, strict=True)) for keys in product(*self.by.values())]
+        cells = None if histogram is None else self.layout.items[histogram].cells
+        if cells is None:
+            return groups
+        inside = cells.names if isinstance(cells, Bins) else cells.values
+        return [{**group, "cell": cell} for group in groups for cell in inside]
+
+    def _places(self, column: str, names: Sequence[str]) -> list[str]:
+        """The name of each group, and within it of each cell of a histogram."""
+        bins = [f"{column}={name}" if name else "" for name in names]
+        return [", ".join(part for part in (cell, place) if part) for cell in self.cells for place in bins]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "count": self.count,
+            "count_distinct": self.count_distinct,
+            **{kind: list(self.columns.get(kind, ())) for kind in column_statistics() if self._is_recorded(kind)},
+            "histogram": {
+                column: {"edges": list(cells.edges)} if isinstance(cells, Bins) else {"categories": list(cells.values)}
+                for column, cells in self.histogram.items()
+            },
+            "by": {column: list(keys) for column, keys in self.by.items()},
+            "bounds": {column: list(pair) for column, pair in self.bounds.items()},
+            "missing": dict(self.missing),
+            **self.facts_to_dict(),
+        }
+
+    def _is_recorded(self, kind: str) -> bool:
+        return kind in _RECORDED or bool(self.columns.get(kind))
+
+    @classmethod
+    def from_dict(cls, record: Any) -> Self:
+        with parsing(record):
+            histogram = {
+                column: read_cells(column, cells["edges"])
+                if "edges" in cells
+                else Categories(read_keys(f"histogram of {column}", cells["categories"]))
+                for column, cells in record["histogram"].items()
+            }
+            named = [*_RECORDED, *(kind for kind in column_statistics() if kind in record and kind not in _RECORDED)]
+            columns = {kind: read_columns(kind, record[kind], "a list of columns") for kind in named}
+            made = cls(
+                count=bool(record["count"]),
+                columns=columns,
+                histogram=histogram,
+                by={column: read_keys(f"by of {column}", keys) for column, keys in record["by"].items()},
+                bounds=read_bounds(record["bounds"]),
+                missing=read_missing(record["missing"]),
+                count_distinct=bool(record.get("count_distinct", False)),
+                **cls.facts_from_dict(record),
+            )
+            if made.count_distinct and made.person is None:
+                raise ArgumentError("people are counted where a person is the unit.")
+            made.layout  # noqa: B018 - laid out now: a column may lack its bounds, and bounds their grid
+            return made
+
 
 _MOST_ADVISED = 200  # sums: a second plan of more of them would take its time
 _USUAL_LIMIT = 2**32  # the default limit on rows, which the report need not mention
@@ -90,8 +276,8 @@ class StatisticsQuery(Query[TablePlan, Result]):
         >>> q.exact_sums() * q.units        # two rows, 19 + 6 below the middle
         array([  2., -25.])
         """
-        (found,) = self.table.source.run(self.question.aggregations(self.table))
-        return self.question.arranged(*found)
+        (totals,) = self.table.source.run(self.question.aggregations(self.table))
+        return self.question.arranged(*totals)
 
 
 class Statistics(StatisticsQuestion, Question):
@@ -106,7 +292,6 @@ class Statistics(StatisticsQuestion, Question):
 
     @classmethod
     def claims(cls, asked: Mapping[str, Any]) -> bool:
-        """Whether arguments ask for statistics: whatever no other kind claims."""
         return True
 
     @classmethod
@@ -153,22 +338,21 @@ class Statistics(StatisticsQuestion, Question):
         allocation: Allocation = "optimal",
         order: float = 2,
     ) -> TablePlan:
-        """With the advice to state fill values, where that would help."""
         power = read_order(order)
         planning = _planning(self, tolerance, weights)
         if tolerance:
             equal = self.equal(budget)
-            found = wanted_of(self.wanted(tolerance), equal)
-            planning = replace(planning, tolerances=found.limits, stated=found.stated, equal=tuple(equal))
-        made = planning.plan(budget, mechanism=mechanism, allocation=allocation, order=power)
+            targets = targets_of(self.named_targets(tolerance), equal)
+            planning = replace(planning, tolerances=targets.limits, stated=targets.stated, equal=tuple(equal))
+        draft = planning.plan(budget, mechanism=mechanism, allocation=allocation, order=power)
         unfilled = [column for column in self.layout.values if column not in self.missing]
         if not unfilled or len(self.layout.items) > _MOST_ADVISED:
-            return made
+            return draft
         middles = {column: self.layout.values[column].middle for column in unfilled}
         filled = replace(self, missing={**self.missing, **middles})
         other = replace(planning, question=filled)
         errors = other.errors(budget, mechanism=mechanism, allocation=allocation, order=power)
-        return with_advice(made, unfilled, errors)
+        return with_advice(draft, unfilled, errors)
 
     def for_accuracy(
         self, tolerance: Mapping[str, float] | None, *, failure: float, delta: float | None
@@ -180,11 +364,11 @@ class Statistics(StatisticsQuestion, Question):
     def alone(self, mechanism: MechanismName) -> list[float]:
         return errors_alone(self, mechanism)
 
-    def wanted(self, tolerance: Mapping[str, float] | None) -> list[float | None]:
+    def named_targets(self, tolerance: Mapping[str, float] | None) -> list[float | None]:
         return named_tolerances(self.layout, tolerance, _columns(self.layout), _rows(self))
 
-    def plan_within(self, budget: Budget, mechanism: MechanismName, wanted: Sequence[float]) -> TablePlan:
-        planning = Planning(self, list(wanted))
+    def plan_within(self, budget: Budget, mechanism: MechanismName, targets: Sequence[float]) -> TablePlan:
+        planning = Planning(self, list(targets))
         return planning.plan(budget, mechanism=mechanism, allocation="optimal", order=2.0)
 
     @property
@@ -219,7 +403,7 @@ class Statistics(StatisticsQuestion, Question):
             return independent_totals(block, kept, release, level)
         return plain_totals(block, kept) if block.statistic == "sum" else None
 
-    def facts(self, plan: TablePlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:
+    def facts(self, plan: TablePlan, rows: Sequence[Answer], level: float) -> list[tuple[str, str]]:
         kinds = ["count"] if self.count else []
         kinds += ["count of people"] if self.count_distinct else []
         kinds += [f"{kind} of {counted(len(names), 'column')}" for kind, names in self.columns.items() if names]
@@ -235,20 +419,19 @@ class Statistics(StatisticsQuestion, Question):
         ]
 
     def answer_keys(self) -> Mapping[str, Sequence[Key]]:
-        """Groups and histograms have keys, the columns of other statistics none."""
         cells = {name: _cell_keys(own) for name, own in self.histogram.items()}
         return {name: () for names in self.columns.values() for name in names} | cells | dict(self.by)
 
     def column_facts(self) -> list[ColumnFacts]:
         """For each column that is asked about: its statistics, its bounds, and what a missing value becomes."""
-        found = []
+        facts = []
         asked = {kind: self.columns.get(kind, ()) for kind in column_statistics()}
         for name in dict.fromkeys([*(name for names in asked.values() for name in names), *self.histogram]):
             kinds = [kind for kind, names in asked.items() if name in names]
             if name in self.histogram:
                 kinds.append(f"histogram over {', '.join(_cell_names(self.histogram[name]))}")
-            found.append(column_facts(name, kinds, self.bounds, self.missing))
-        return found
+            facts.append(column_facts(name, kinds, self.bounds, self.missing))
+        return facts
 
 
 def _planning(
@@ -307,11 +490,7 @@ def _read(table: Table, stated: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def require_bounds(table: Table, asked: Mapping[str, Iterable[str]]) -> None:
-    """Refuse columns without public bounds, or that hold no numbers.
-
-    Raises:
-        ArgumentError: A column of a statistic is such.
-    """
+    """Refuse columns without public bounds, or that hold no numbers."""
     for name, columns in asked.items():
         for column in columns:
             texts = [key for key in table.domains.keys.get(column, ()) if isinstance(key, str)]

@@ -11,46 +11,26 @@ from inid.errors import ArgumentError, RangeError
 from inid.mechanisms import Mechanism, MechanismChoice, MechanismName
 from inid.planning import Comparison, NoisePlan, plan, plan_for_accuracy
 from inid.planning.accuracy import CheapestPlan
-from inid.planning.text import aligned, counted
+from inid.planning.noise_plan import aligned, counted
 from inid.promises import Budget
 from inid.report import PlanLine, PlanSummary
 from inid.report.plan_summary import nothing_to_gain
 from inid.sets import Allocation, Sensitivity
+from inid.tables.error_targets import UNITS
 from inid.tables.plan import Plan, PlannedNumber, fill_advice, rows_assumed, rows_in_words
 from inid.tables.presentation import COUNTED
 from inid.tables.questions.statistics.column_statistics import range_of, rounding, slopes
-from inid.tables.questions.statistics.layout import Layout
-from inid.tables.questions.statistics.sensitivity import narrowest
-from inid.tables.wanted import UNITS
+from inid.tables.questions.statistics.sensitivity import Layout, narrowest
 
 if TYPE_CHECKING:
-    from inid.tables.questions.statistics.question import StatisticsQuestion
-
-__all__ = [
-    "Planning",
-    "StatisticPlan",
-    "TableAccuracy",
-    "TablePlan",
-    "errors_alone",
-    "with_advice",
-]
+    from inid.tables.questions.statistics.kind import StatisticsQuestion
 
 _ROWS = 40
 
 
 @dataclass(frozen=True)
 class StatisticPlan:
-    """What a plan means for one statistic (in each cell of it, where there are groups or bins).
-
-    Attributes:
-        statistic: For example "mean".
-        column: Its column, or columns separated by commas.
-        tolerance: The error in which the budget was spent.
-        error: The expected error, root mean square: exact for counts, sums and histograms, first-order for ratios.
-        iid: The same under the best i.i.d. noise.
-        spr: The same under the best equal split.
-        share: The part of the privacy resource that it takes; sums that several statistics use are divided among them.
-    """
+    """What a plan means for one statistic (in each cell of it, where there are groups or bins)."""
 
     statistic: str
     column: str
@@ -68,17 +48,7 @@ class StatisticPlan:
 
 @dataclass(frozen=True, eq=False)
 class TablePlan(Plan):
-    """The noise that every sum of a query gets, and the error to expect in every statistic. Made by `Query.plan`.
-
-    Attributes:
-        noise: The certified plan of all released sums; `compare()` is its own.
-        question: What is asked.
-        statistics: One entry per statistic.
-        iid: The plan's baseline of i.i.d. noise.
-        spr: The plan's baseline of an equal split.
-        advice: What would make the errors smaller, from public facts alone.
-        equal: See `Plan`.
-    """
+    """The noise that every sum of a query gets, and the error to expect in every statistic. Made by `Query.plan`."""
 
     noise: NoisePlan
     question: "StatisticsQuestion"
@@ -136,7 +106,7 @@ class TablePlan(Plan):
         """How many times larger the expected error of "iid" or "spr" is, in units of the tolerances."""
         other, mine = self.iid if baseline == "iid" else self.spr, self.noise
         if self._for_tolerances:  # such noise carries other weights, those of the tolerances that it must not exceed
-            parts = mine.mechanism, mine.allocation, mine.order, other.weights, mine.row_scales
+            parts = mine.mechanism, mine.allocation, mine.order, other.weights, mine.run_scales
             mine = NoisePlan(mine.sensitivity, mine.budget, *parts)
         if mine.log2_error == other.log2_error:
             return 1.0
@@ -159,7 +129,6 @@ class TablePlan(Plan):
         return self.noise.compare()
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe dictionary: the noise plan's own record and one entry per statistic."""
         fields = ("statistic", "column", "tolerance", "error", "iid", "spr", "share")
         return {
             "noise": self.noise.to_dict(),
@@ -207,14 +176,7 @@ class TableAccuracy(CheapestPlan[TablePlan]):
 
 @dataclass(frozen=True)
 class Planning:
-    """Plans of a query: the sums of its layout, the sets that bound them, and what an error of each statistic is worth.
-
-    Attributes:
-        question: What is asked: it has the sums, and the sets that bound them.
-        tolerances: One for each statistic: in these units errors count.
-        stated: What was stated for each, if that is something else.
-        equal: The error of each with an equal part of the promise to itself, where some were stated.
-    """
+    """Plans of a query: its sums, the sets that bound them, and the weight of each statistic."""
 
     question: "StatisticsQuestion"
     tolerances: list[float]
@@ -289,7 +251,7 @@ class Planning:
         layout = self.question.layout
         # One row per item, so the size of an item's group multiplies its share.
         sizes = [1 if noise.cells.counts is None else int(noise.cells.counts[at]) for at in range(len(layout.items))]
-        shares = [float(share) * size for share, size in zip(noise.row_shares, sizes, strict=True)]
+        shares = [float(share) * size for share, size in zip(noise.run_shares, sizes, strict=True)]
         entries = []
         lines = zip(layout.statistics, weighing.moves, weighing.parts, self.stated or self.tolerances, strict=True)
         for statistic, move, part, limit in lines:
@@ -313,13 +275,7 @@ def errors_alone(question: "StatisticsQuestion", mechanism: MechanismName) -> li
 
 
 def with_advice(made: TablePlan, unfilled: Sequence[str], filled: Sequence[float]) -> TablePlan:
-    """The same plan with the advice to state fill values, where that makes errors smaller.
-
-    Args:
-        made: The plan.
-        unfilled: The columns whose missing values are left out.
-        filled: The expected errors of the same question with fill values for them.
-    """
+    """The same plan with the advice to state fill values, where that makes errors smaller."""
     pairs = zip(made.statistics, filled, strict=True)
     ratios = [one.error / error for one, error in pairs if error > 0 and {*one.column.split(",")} & {*unfilled}]
     times = math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios and min(ratios) > 0 else 1.0
@@ -388,11 +344,11 @@ def _draft(
     part = Sensitivity.from_dict(record)
     made = plan(part, budget, mechanism=mechanism, allocation=allocation, weights=alpha[moving], order=order)
     scales = np.zeros(moving.size)
-    scales[moving] = made.row_scales
-    return replace(made, sensitivity=sensitivity, weights=alpha, row_scales=scales)
+    scales[moving] = made.run_scales
+    return replace(made, sensitivity=sensitivity, weights=alpha, run_scales=scales)
 
 
 def _error(made: NoisePlan, move: dict[int, float]) -> float:
     """The root mean square error of a statistic under a plan's noise."""
     factor = Mechanism.named(made.mechanism).deviation
-    return factor * math.hypot(*(slope * float(made.row_scales[at]) for at, slope in move.items()))
+    return factor * math.hypot(*(slope * float(made.run_scales[at]) for at, slope in move.items()))

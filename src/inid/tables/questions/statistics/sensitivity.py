@@ -1,47 +1,210 @@
-"""How far one person can move the released sums: the sensitivity set, from public facts alone.
+"""The sums that statistics are made of, and how far one person moves them.
 
-For one item (a sum whose rows add integers in [least, most], or nothing) let c = max(|least|, |most|) and
-w = max(most, 0) - min(least, 0). One person has m rows.
-
-| the item is | add_remove, zero_out | replace |
-| --- | --- | --- |
-| one sum over all rows | m c | m w; most - least where every row adds (no filter) and m = 1 is the unit |
-| spread over disjoint cells, l1 norm | m c | 2 m c |
-| spread over disjoint cells, l2 norm | m c | m max(sqrt(2) c, w) |
-
-Why: the change is a sum of at most m vectors, one per row of the person (replace: one per pair of an old and a new row,
-either of which may be absent). A row touches one cell of an item. Adding one row changes one cell by at most c, so both
-norms are at most c. Replacing one changes either one cell, by at most w <= 2c, or two cells by at most c each: l1 at
-most 2c, l2 at most max(w, sqrt(2) c). The triangle inequality gives the factor m; it is attained when all m rows
-coincide. Items are bounded one by one, which is exactly a box (single sums) or a set of groups (cells).
-
-The number of people is a sum to which a person adds 1 in each cell where they have a row, however many: at most 1
-without cells (under replace too: one person comes, stays or goes), and with cells at most 1 in each of up to m cells
-(of 2 m under replace), of which there may be fewer: l1 norm k, l2 norm sqrt(k), k the number of cells that can change.
-
-Under zero_out a row becomes nothing, which adds 0 to every sum: the bounds of add_remove. The number of rows, nothings
-included, is public: where the unit is a row and all rows count, the count does not move.
-
-Under add_remove and zero_out nothing more is to be had: one row at the upper bounds of all columns moves every item by
-its bound at once. Under replace it cannot: a row that changes the count (it had no value, or another cell) moves its
-sums by c, not w; and no pair of rows moves all products of two columns by their widths. `joint_sets` bounds the items
-together.
-
-Each touched cell may also move by the rounding of a large integer to a float, so that slack is added per touched cell.
+Each sum adds up an integer per row, of a public range, over the rows that count. Everything a query reports is made of
+five kinds of them: how many rows, how many people, centred values, centred products of two values, and the cells of a
+histogram. A row that misses a value it is needed for adds nothing to that sum.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product as all_pairs
+from typing import Literal
 
 import numpy as np
 
 from inid.arguments import Floats
-from inid.fixed_point import conversion_slack
+from inid.errors import ArgumentError
+from inid.fixed_point import Grid, conversion_slack
 from inid.sets import Neighbours, Sensitivity
 from inid.sets.moments import replaced_products
-from inid.tables.questions.statistics.layout import Item, Layout
+from inid.tables.aggregation import Inside, Pair, People, Rows, Term, Value
+from inid.tables.facts import Bins, Categories
 
-__all__ = ["candidate_sets", "joint_sets", "largest_sum", "narrowest"]
+
+@dataclass(frozen=True)
+class Item:
+    """One released sum, or for a histogram one sum per cell of it."""
+
+    kind: Literal["count", "people", "sum", "product", "histogram"]
+    columns: tuple[str, ...]
+    present: tuple[str, ...]
+    least: int
+    most: int
+    step: float
+    shift: int = 0
+    cells: Bins | Categories | None = None
+
+    @property
+    def label(self) -> str:
+        """A name that tells it apart from the other items of a query."""
+        if self.kind == "count":
+            return f"count({','.join(self.present)})" if self.present else "count"
+        if self.kind == "people":
+            return "count_distinct"
+        own = set(self.present) <= set(self.columns)
+        return f"{self.kind}({','.join(self.columns)}{'' if own else ' | ' + ','.join(self.present)})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name per sum: the cells of a histogram, else one empty name."""
+        return ("",) if self.cells is None else self.cells.names
+
+    @property
+    def always(self) -> bool:
+        """Whether every row of the table adds to this one sum."""
+        return not self.present and self.kind not in ("histogram", "people")
+
+    @property
+    def size(self) -> int:
+        """The largest change that adding one row makes: max(|least|, |most|)."""
+        return max(abs(self.least), abs(self.most))
+
+    @property
+    def width(self) -> int:
+        """The largest change that replacing one row makes, where a row may also add nothing."""
+        return max(self.most, 0) - min(self.least, 0)
+
+    def terms(self, values: Mapping[str, Grid], factors: Mapping[str, Grid]) -> list[Term]:
+        """What each row adds to each sum of the item, by the grids of columns that are added up and multiplied."""
+        if self.cells is not None:
+            return [Inside(self.columns[0], self.cells, at, self.present) for at in range(len(self.names))]
+        if self.kind == "people":
+            return [People()]
+        if self.kind == "count":
+            return [Rows(self.present)]
+        if self.kind == "sum":
+            return [Value(self.columns[0], values[self.columns[0]], self.present)]
+        first, second = self.columns
+        return [Pair((first, second), (factors[first], factors[second]), self.shift, self.present)]
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """One answer and the positions, among the items, of the sums it is made of.
+
+    `sums` holds one position per column (the same twice for a variance); `product` and `count` are None where the
+    answer does not need them.
+    """
+
+    kind: str
+    columns: tuple[str, ...]
+    count: int | None = None
+    sums: tuple[int, ...] = ()
+    product: int | None = None
+    histogram: int | None = None
+
+    @property
+    def label(self) -> str:
+        """For example "count" or "mean(age)"."""
+        return f"{self.kind}({','.join(self.columns)})" if self.columns else self.kind
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The statistics of a query, the items they need, and the grids of the columns."""
+
+    statistics: tuple[Statistic, ...]
+    items: tuple[Item, ...]
+    values: Mapping[str, Grid]
+    factors: Mapping[str, Grid]
+
+    def only(self, statistic: Statistic) -> "Layout":
+        """The layout of one of the statistics by itself, with the items that it needs."""
+        used = (statistic.count, *statistic.sums, statistic.product, statistic.histogram)
+        kept = [at for at in range(len(self.items)) if at in used]
+        place = {at: number for number, at in enumerate(kept)} | {None: None}
+        own = Statistic(
+            statistic.kind,
+            statistic.columns,
+            place[statistic.count],
+            tuple(place[at] for at in statistic.sums),  # type: ignore[misc]
+            place[statistic.product],
+            place[statistic.histogram],
+        )
+        return Layout((own,), tuple(self.items[at] for at in kept), self.values, self.factors)
+
+
+class NeededSums:
+    """The sums that statistics need, each once: a statistic asks for one and is told where it stands."""
+
+    def __init__(self, values: Mapping[str, Grid], factors: Mapping[str, Grid]) -> None:
+        self.found: dict[Item, int] = {}
+        self.values, self.factors = values, factors
+
+    def place(self, item: Item) -> int:
+        """The position of a sum."""
+        return self.found.setdefault(item, len(self.found))
+
+    def count(self, present: tuple[str, ...]) -> int:
+        """The position of the number of rows that have a value in all of these columns."""
+        return self.place(Item("count", (), present, 1, 1, 1.0))
+
+    def people(self) -> int:
+        """That of the people who have a row: of a person's rows in a cell, the first adds 1 and the others 0."""
+        return self.place(Item("people", (), (), 0, 1, 1.0))
+
+    def sum(self, column: str, present: tuple[str, ...]) -> int:
+        """That of the sum of a column's distances from the middle of its bounds, over those rows."""
+        grid = self.values[column]
+        return self.place(Item("sum", (column,), present, grid.least, grid.most, grid.step))
+
+    def product(self, first: str, second: str, present: tuple[str, ...]) -> int:
+        """That of the sum of products of two columns' distances from their middles; a square is centred once more.
+
+        A square lies in [0, s]; less s/2 it moves a sum half as far, and s/2 times the count is known anyway.
+        """
+        one, two = self.factors[first], self.factors[second]
+        corners = [a * b for a, b in all_pairs((one.least, one.most), (two.least, two.most))]
+        low, high = (0, max(corners)) if first == second else (min(corners), max(corners))
+        shift = (low + high) // 2
+        columns, step = (first, second), one.step * two.step
+        if not 0 < step < float("inf"):
+            raise ArgumentError(f"bounds of {first!r} and {second!r} have no common grid: change the columns' units.")
+        return self.place(Item("product", columns, present, low - shift, high - shift, step, shift))
+
+    def histogram(self, column: str, cells: Bins | Categories, present: tuple[str, ...]) -> int:
+        """That of the numbers of rows in each public cell; rows in none are not counted.
+
+        Bins need their number to be present, like the number's count and sum. Categories need nothing: a missing word
+        is one more value that lies in no cell. That differs where a column is read both ways: the text "refused" is a
+        category that moves between cells, and no number.
+        """
+        return self.place(Item("histogram", (column,), present, 1, 1, 1.0, cells=cells))
+
+
+# How far one person can move the released sums: the sensitivity set, from public facts alone.
+#
+# For one item (a sum whose rows add integers in [least, most], or nothing) let c = max(|least|, |most|) and
+# w = max(most, 0) - min(least, 0). One person has m rows.
+#
+# | the item is | add_remove, zero_out | replace |
+# | --- | --- | --- |
+# | one sum over all rows | m c | m w; most - least where every row adds (no filter) and m = 1 is the unit |
+# | spread over disjoint cells, l1 norm | m c | 2 m c |
+# | spread over disjoint cells, l2 norm | m c | m max(sqrt(2) c, w) |
+#
+# Why: the change is a sum of at most m vectors, one per row of the person (replace: one per pair of an old and a new
+# row, either of which may be absent). A row touches one cell of an item. Adding one row changes one cell by at most
+# c, so both norms are at most c. Replacing one changes either one cell, by at most w <= 2c, or two cells by at most c
+# each: l1 at most 2c, l2 at most max(w, sqrt(2) c). The triangle inequality gives the factor m; it is attained when
+# all m rows coincide. Items are bounded one by one, which is exactly a box (single sums) or a set of groups (cells).
+#
+# The number of people is a sum to which a person adds 1 in each cell where they have a row, however many: at most 1
+# without cells (under replace too: one person comes, stays or goes), and with cells at most 1 in each of up to m
+# cells (of 2 m under replace), of which there may be fewer: l1 norm k, l2 norm sqrt(k), k the number of cells that
+# can change.
+#
+# Under zero_out a row becomes nothing, which adds 0 to every sum: the bounds of add_remove. The number of rows,
+# nothings included, is public: where the unit is a row and all rows count, the count does not move.
+#
+# Under add_remove and zero_out nothing more is to be had: one row at the upper bounds of all columns moves every item
+# by its bound at once. Under replace it cannot: a row that changes the count (it had no value, or another cell) moves
+# its sums by c, not w; and no pair of rows moves all products of two columns by their widths. `joint_sets` bounds the
+# items together.
+#
+# Each touched cell may also move by the rounding of a large integer to a float, so that slack is added per touched
+# cell.
 
 _UP = 1 + 2.0**-40  # more than the rounding of the sums that make a radius
 _HALVINGS = 60
@@ -56,20 +219,7 @@ def largest_sum(item: Item, max_rows: int) -> int:
 def candidate_sets(
     items: tuple[Item, ...], cells: int, neighbours: Neighbours, rows: int, whole_rows: bool, max_rows: int
 ) -> list[Sensitivity]:
-    """The sensitivity sets that hold for these items; each alone is valid, so one may plan with the better.
-
-    Args:
-        items: What is released.
-        cells: The number of cells that groups split the rows into; rows in none of them add nothing. 0: no groups.
-        neighbours: The relation.
-        rows: The rows of one person.
-        whole_rows: The unit is a row and no filter leaves any out, so that replacing one leaves the number of rows
-            that count as it was.
-        max_rows: The number of rows up to which sums are exact.
-
-    Returns:
-        A box when every item is a single sum, else groups bounded in l1 and groups bounded in l2.
-    """
+    """The sensitivity sets that hold for these items; each alone is valid, so one may plan with the better."""
     labels = [item.label for item in items]
     if not cells and all(item.cells is None for item in items):
         bounds = [_single(item, neighbours, rows, whole_rows, max_rows) for item in items]
@@ -111,18 +261,6 @@ def joint_sets(
 
     Any positive weights give valid sets. They are best for Gaussian noise and the squared error; for Laplace noise the
     best shape would be an l1 ball with a unit of its own for each coordinate, which `Sensitivity` does not have.
-
-    Args:
-        layout: The items and their grids.
-        cells: As for `candidate_sets`, like the next four.
-        neighbours: The relation.
-        rows: The rows of one person.
-        whole_rows: The unit is a row, and all of them count.
-        max_rows: The limit on the rows of the table.
-        weights: What a unit of error costs, one per item.
-
-    Returns:
-        Nothing under add_remove and zero_out, where the box and the groups are attained, nor where people are counted.
     """
     if neighbours != "replace" or any(item.kind == "people" for item in layout.items):
         return []

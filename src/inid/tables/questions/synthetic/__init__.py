@@ -1,10 +1,14 @@
-"""Synthetic rows: three Gaussian steps of fixed cost, and rows that follow from what they release.
+"""Synthetic rows: three Gaussian steps of fixed cost, and rows made from what they release."""
 
-columns       public levels of columns: keys, or bins of numbers
-blocks        residuals of columns and pairs, and the proof of the set in which one person moves them
-three_steps   what each step releases
-kind          the question; plan, measured, result: its plan and what it gives
-coded         the same without a table, for estimators
-row_maker     makes rows, of a result or of a record (stored_rows)
-model         from released numbers to rows: shrinkage, mixture, particles, raking, thinning, over a level_space
-"""
+from inid.tables.questions.synthetic.blocks import Blocks
+from inid.tables.questions.synthetic.coded import release_levels
+from inid.tables.questions.synthetic.kind import SyntheticRows
+from inid.tables.questions.synthetic.level_space import (
+    LevelSpace,
+    effective,
+    entropic_rows,
+    near_sample,
+    raked,
+    systematic,
+)
+from inid.tables.questions.synthetic.three_steps import SHARES, FirstStep, Steps, model_weights, parts_of

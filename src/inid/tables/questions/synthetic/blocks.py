@@ -36,8 +36,6 @@ from inid.sets import Neighbours, Sensitivity
 from inid.tables.questions.marginals.basis import Whole, analyse_whole, contrasts, square_norms, square_places
 from inid.tables.questions.marginals.basis import synthesise as spread
 
-__all__ = ["Block", "Blocks"]
-
 Block = tuple[int, ...]  # the places of its columns: none, one or two, ascending
 
 _UNIT = 2**52
@@ -48,15 +46,7 @@ _MOST_COLUMNS = 16  # of which every set D is looked at
 
 @dataclass(frozen=True)
 class Blocks:
-    """The blocks that one step releases.
-
-    Attributes:
-        sizes: How many levels each column has.
-        members: The blocks, in the order of their coordinates; those of the total first, if there is one.
-        neighbours: The relation.
-        vanishing: Whether a row can vanish under "replace": a person, a filter, dropped keys.
-        rows: The most rows of one person.
-    """
+    """The blocks that one step releases."""
 
     sizes: tuple[int, ...]
     members: tuple[Block, ...]

@@ -17,17 +17,13 @@ from inid.tables.query import drawn_steps
 from inid.tables.questions.marginals.basis import Whole
 from inid.tables.questions.synthetic.blocks import Block
 from inid.tables.questions.synthetic.columns import LevelColumn
-from inid.tables.questions.synthetic.kind import SyntheticRows
-from inid.tables.questions.synthetic.plan import SyntheticPlan
-from inid.tables.questions.synthetic.result import SyntheticResult
-from inid.tables.questions.synthetic.row_maker import RowMaker
+from inid.tables.questions.synthetic.kind import SyntheticPlan, SyntheticResult, SyntheticRows
+from inid.tables.questions.synthetic.model import RowMaker
 from inid.tables.questions.synthetic.three_steps import LEAST_WEIGHT, MOST_WEIGHT, model_weights
 from inid.tables.view import View
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
-
-__all__ = ["CodedRelease", "Levels", "release_levels"]
 
 Levels = NDArray[np.int64]  # a row for each person, a column for each column; -1 in a row that counts nowhere
 _MOST_ROWS = 2**30  # no residual of two columns with 8,192 levels is then beyond 2^53
@@ -35,14 +31,7 @@ _MOST_ROWS = 2**30  # no residual of two columns with 8,192 levels is then beyon
 
 @dataclass(frozen=True, eq=False)
 class CodedRelease:
-    """What was released of levels.
-
-    Attributes:
-        plan: The plan, with the noise of every step.
-        record: Everything, for `verify_result` and `synthetic_rows`.
-        private: False when a test's source drew the noise.
-        maker: Makes rows of it.
-    """
+    """What was released of levels."""
 
     plan: SyntheticPlan
     record: dict[str, Any]
@@ -62,23 +51,7 @@ def release_levels(
     ledger: "Ledger | None",
     label: str,
 ) -> CodedRelease:
-    """Release the tables of columns and pairs of levels, under one charge.
-
-    Args:
-        levels: By column its public keys, as texts, or the edges of its bins.
-        find: Finds the levels of all rows; called after the charge.
-        budget: The promise.
-        neighbours: The relation.
-        target: The place of the column that a model will predict, if there is one.
-        target_weight: How much more its pairs count than others.
-        number: Whether it is a number, whose own table counts as much as its pairs.
-        ledger: Where the cost is charged.
-        label: A name for the ledger's history.
-
-    Raises:
-        ArgumentError: There are too many levels, or the weight is no positive number.
-        BudgetError: The promise is for other noise, or the ledger refuses.
-    """
+    """Release the tables of columns and pairs of levels, under one charge."""
     facts: dict[str, Any] = {"person": None, "neighbours": neighbours, "rows": None, "max_rows": _MOST_ROWS}
     columns = tuple(_column(name, stated) for name, stated in levels.items())
     cure = "pass a number from 0.001 to 1000; 1 is that of others"
@@ -95,8 +68,7 @@ def release_levels(
     *earlier, last = released
     made = plan.settled(released)
     result = SyntheticResult(last, 0.95, question, None, made, (), tuple(earlier))  # type: ignore[arg-type]
-    maker = RowMaker(columns, question.measured(last, earlier))
-    return CodedRelease(made, result.to_dict(), last.private, maker)
+    return CodedRelease(made, result.to_dict(), last.private, question.row_maker(last, earlier))
 
 
 def _column(name: str, stated: Sequence[str] | Sequence[float]) -> LevelColumn:

@@ -13,31 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid.errors import ArgumentError, Words
-from inid.tables.domains import OTHER, Domains
 from inid.tables.engines import Engine
 from inid.tables.engines.made_columns import MadeColumn, is_categorical
 from inid.tables.expressions import Numeric, col, when
-from inid.tables.facts import Bins, Key, read_keys
+from inid.tables.facts import OTHER, Bins, Domains, Key, read_keys
 from inid.tables.table import Table
 from inid.tables.view import View
-
-__all__ = ["LevelColumn", "coded_view", "read_level_columns"]
 
 Codes = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
 class LevelColumn:
-    """One column.
-
-    Attributes:
-        name: The column.
-        keys: Its public keys; empty for numbers in bins.
-        bins: Its public bins; None for keys.
-        fill: The public value of missing numbers; None where they are unknown, like other keys.
-        whole: Whether it holds whole numbers, which then are drawn in bins.
-        other: Whether one more level stands for unknown keys and for what is missing.
-    """
+    """One column."""
 
     name: str
     keys: tuple[Key, ...] = ()
@@ -127,11 +115,7 @@ class LevelColumn:
 
 
 def read_level_columns(table: Table, asked: object) -> tuple[LevelColumn, ...]:
-    """The columns that are asked for, or all that have public keys or bins.
-
-    Raises:
-        ArgumentError: One has neither, or both, or there are fewer than two.
-    """
+    """The columns that are asked for, or all that have public keys or bins."""
     known = dict.fromkeys([*table.domains.keys, *table.bins])
     names = list(known) if asked is True else asked
     if isinstance(names, (str, bytes)) or not isinstance(names, Sequence):

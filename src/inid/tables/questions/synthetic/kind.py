@@ -1,10 +1,11 @@
-"""Synthetic rows as a kind of question: three steps of fixed cost, and rows that follow from what they release."""
+"""Synthetic rows as a kind of question: its plan, its steps and its result."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import inf
-from typing import Any, ClassVar, Self
+from itertools import product
+from math import inf, sqrt
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -12,35 +13,214 @@ from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError, RecordError
 from inid.mechanisms import MechanismName
 from inid.planning import NoisePlan, plan
+from inid.planning.noise_plan import aligned
 from inid.promises import Budget, GaussianDP
 from inid.releasing import Release
-from inid.report import Estimate, EstimateBlock
+from inid.report import Estimate, EstimateBlock, PlanLine, PlanSummary
 from inid.tables.aggregation import Aggregation, Totals
-from inid.tables.domains import Marginal
-from inid.tables.options import check_alone, check_details
-from inid.tables.presentation import KeyLabels
-from inid.tables.public_facts import parsing
-from inid.tables.question import Question
+from inid.tables.facts import Marginal
+from inid.tables.plan import PlannedNumber, PlanOfSteps
+from inid.tables.presentation import KeyLabels, listed_keys, named_levels, protection, view_facts
+from inid.tables.question import Question, check_alone, check_details
 from inid.tables.questions.marginals.basis import Whole, contrasts
-from inid.tables.questions.marginals.exact_tables import tables_aggregation
+from inid.tables.questions.marginals.table_statistics import tables_aggregation
 from inid.tables.questions.synthetic.blocks import Block
 from inid.tables.questions.synthetic.columns import LevelColumn, coded_view, read_level_columns
-from inid.tables.questions.synthetic.measured import FirstStep, Measured
-from inid.tables.questions.synthetic.plan import SyntheticPlan
-from inid.tables.questions.synthetic.result import SyntheticResult
+from inid.tables.questions.synthetic.model import Progress, RowMaker, effort
 from inid.tables.questions.synthetic.three_steps import (
     LEAST_WEIGHT,
     MOST_WEIGHT,
+    SHARES,
+    FirstStep,
+    Measured,
     Steps,
     are_parts,
     parts_of,
     target_weights,
 )
-from inid.tables.report_inputs import listed_keys, named_levels, protection, view_facts
-from inid.tables.result import Row
+from inid.tables.result import SURE, Answer, PageFacts, Result
 from inid.tables.table import Table
+from inid.tables.view import parsing
 
-__all__ = ["ExactPairs", "SyntheticRows"]
+if TYPE_CHECKING:
+    from inid.report import ReportInputs
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticPlan(PlanOfSteps):
+    """Three steps: columns, scores of all pairs, and the pairs that the scores choose. See `three_steps`."""
+
+    question: "SyntheticRows"
+
+    def summary(self) -> PlanSummary:
+        """One line for the total, one for the table of each column, one for the scores."""
+        question, (first, second, *_) = self.question, self.known
+        steps, columns = question.three_steps, question.three_steps.columns
+        variances = dict(zip(columns.members, columns.variances(first.scales), strict=True))
+        parts = {block: float(columns.most_part(block)) for block in columns.members}  # 0 of a total that is for free
+        spent = {block: part / variances[block] if part else 0.0 for block, part in parts.items()}
+        whole = sum(spent.values()) * steps.rows**2
+        shares = {block: float(SHARES[0]) * cost * steps.rows**2 / max(whole, 1e-300) for block, cost in spent.items()}
+        lines = [_line("rows", shares[()], sqrt(variances[()]))]
+        for at, column in enumerate(question.columns):
+            own = variances[()] / column.size**2 + variances[at,] * (1 - 1 / column.size)
+            lines.append(_line(f"rows by {column.name}", shares[at,], sqrt(own), column.size))
+        lines.append(_line("scores of pairs", float(SHARES[1]), float(second.scales[0]), len(steps.pairs)))
+        return PlanSummary(
+            first,
+            tuple(lines),
+            {"iid": 1.0, "spr": 1.0},
+            None,
+            opponent=None,
+            inside=(*self.pair_notes(), self.effort_note()),
+            promise=self.promise,
+            steps=self.known,
+        )
+
+    def planned_numbers(self) -> list[PlannedNumber]:
+        return [PlannedNumber(line.label, line.cells or 1, line.deviation) for line in self.summary().lines]
+
+    def pair_notes(self) -> list[str]:
+        """What is known of the noise of pairs: a range for each number of pairs that may be kept."""
+        if self.released:
+            kept = ", ".join(f"{one}*{two}" for one, two in self.question.kept_names(self.released))
+            return [f"pairs that were kept: {kept}"]
+        steps, mu = self.question.three_steps, float(self.question.third_promise(self.promise).mu)
+        made = steps.blocks(steps.pairs)
+        costs, error, sizes = steps.pair_sizes
+        own = np.array([float(made.own_part(pair)) for pair in steps.pairs])
+        noise, sizes = (costs / error) ** (1 / 3) * np.sqrt(own) * steps.rows, np.sort(sizes)
+        found = []
+        for number in sorted({1, min(10, len(sizes)), len(sizes)}):
+            sums = np.array([sizes[:number].sum(), sizes[len(sizes) - number :].sum()])
+            least, most = 1 / np.sqrt(steps.level(sums, mu))
+            ends = f"{noise.min() * least:.4g} to {noise.max() * most:.4g}"
+            found.append(f"if {number} of {len(sizes)} pairs are kept, the std of a cell's own noise is {ends}")
+        return found
+
+    def effort_note(self) -> str:
+        """What making rows takes, the first time."""
+        cost = effort(self.question.three_steps.sizes)
+        return (
+            f"making rows takes about {max(cost.seconds, 1):.0f} s of one processor and {cost.megabytes:.0f} MB, "
+            "once; more rows take little"
+        )
+
+    def __str__(self) -> str:
+        question = self.question
+        rows = [["", "cells", "std of noise"]]
+        rows += [[line.label, str(line.cells or 1), f"{line.deviation:.4g}"] for line in self.summary().lines]
+        return "\n".join(
+            [
+                f"Synthetic rows of {len(question.columns)} columns, in three steps of Gaussian noise",
+                f"promise: {self.promise}, neighbours: {self.neighbours}",
+                *question.view.lines(),
+                "",
+                *aligned(rows, left=1),
+                "",
+                *self.pair_notes(),
+                self.effort_note(),
+                "The rows themselves have no stated error: tables that were measured have intervals.",
+            ]
+        )
+
+
+def _line(label: str, share: float, std: float, cells: int | None = None) -> PlanLine:
+    return PlanLine(label, share, std, None, {"iid": std, "spr": std}, cells=cells)
+
+
+# What a release of synthetic rows returns: measured tables, and rows that are made of them, again and again.
+
+
+@dataclass(frozen=True, eq=False)
+class SyntheticResult(Result):
+    """Released numbers of synthetic rows. Rows are made of them, and of nothing else."""
+
+    question: "SyntheticRows"
+    plan: SyntheticPlan
+
+    @cached_property
+    def measured(self) -> Measured:
+        """What was released, as noisy tables."""
+        return self.question.measured(self.release, self.earlier)
+
+    @property
+    def kept(self) -> list[tuple[str, str]]:
+        """The pairs of columns that were measured; the others are taken as independent."""
+        return self.question.kept_names(self.plan.released)
+
+    def rows(self, n: int | None = None, *, progress: Progress = None) -> Any:
+        """Rows like those of the table, as a frame of its kind.
+
+        The first call fits a model to the released numbers, which takes seconds; an interrupt loses nothing. Rows cost
+        no budget, however many are made.
+
+        >>> import inid, pandas
+        >>> frame = pandas.DataFrame({"sex": ["F", "M"] * 50, "smokes": [True, False, False, True] * 25})
+        >>> t = inid.tables.Table(frame, domains={"sex": ["F", "M"], "smokes": [False, True]}, other="drop")
+        >>> q = t.query(synthetic=True)
+        >>> q.release(q.plan(inid.ApproxDP(1.0, 1e-6))).rows(3).shape
+        (3, 2)
+        """
+        return self.source.made_rows(self._maker.rows(n, progress, self.source.schema))
+
+    @cached_property
+    def _maker(self) -> RowMaker:
+        maker: RowMaker = self.question.row_maker(self.release, self.earlier)
+        return maker
+
+    @property
+    def effective_rows(self) -> float:
+        """How much the rows are worth, as a part of their number: 1 where all count alike. Fits the model."""
+        return self._maker.pool(lambda _: None).effective
+
+    def marginal(self, *columns: str) -> Any:
+        """The table of no column, one or two, from the measurements: keys, estimate, lower, upper, std.
+
+        A pair that was not kept has an estimate alone, that of independent columns: its interval is not known, and is
+        NaN. `kept` says which were.
+
+        >>> import inid, pandas
+        >>> t = inid.tables.Table(pandas.DataFrame({"a": [1, 2], "b": [1, 1]}), domains={"a": [1, 2], "b": [1, 2]})
+        >>> q = t.query(synthetic=True)
+        >>> list(q.release(q.plan(inid.ApproxDP(1.0, 1e-6))).marginal("a", "b").columns)
+        ['a', 'b', 'estimate', 'lower', 'upper', 'std']
+        """
+        names = [column.name for column in self.question.columns]
+        if len(columns) > 2 or len(set(columns)) != len(columns) or not set(columns) <= set(names):
+            raise ArgumentError(
+                f"marginal takes at most two of the columns {', '.join(names)}: wider tables were not measured."
+            )
+        places = [names.index(column) for column in columns]
+        table = self.measured.table(tuple(sorted(places)), self.level)
+        estimate = table.estimate.T if places != sorted(places) else table.estimate
+        levels = list(product(*(self.question.columns[at].levels for at in places)))
+        values = estimate.reshape(-1)
+        frame: dict[str, list[Any]] = {name: [level[at] for level in levels] for at, name in enumerate(columns)}
+        numbers = {"estimate": values, "lower": values - table.reach, "upper": values + table.reach}
+        frame |= {name: number.tolist() for name, number in numbers.items()}
+        return self.source.answer(frame | {"std": [table.std] * len(levels)})
+
+    @property
+    def may_be_full(self) -> bool:
+        total = self.measured.table((), SURE)
+        return bool(float(total.estimate) + total.reach >= self.question.max_rows)
+
+    def report_inputs(self, page: PageFacts) -> "ReportInputs":
+        """What the report shows; once rows were made, their tables beside the measured ones too."""
+        inputs = super().report_inputs(page)
+        distances = ", ".join(f"{name} {apart:.3f}" for name, apart in self._maker.beside())
+        if not distances:
+            return inputs
+        words = f"{distances} (total variation of the tables of rows from those that were measured, noise and all)"
+        even = ("rows are worth", f"{self.effective_rows:.0%} of their number")
+        return replace(inputs, question=[*inputs.question, ("rows beside measured tables", words), even])
+
+    def __str__(self) -> str:
+        pairs = len(self.question.three_steps.pairs)
+        kept = ", ".join(f"{one}*{two}" for one, two in self.kept)
+        return f"{super().__str__()}\n{len(self.kept)} of {pairs} pairs were measured: {kept}"
+
 
 _STATED = ("synthetic", "target", "weights")
 _DETAILS = ("synthetic_columns", "synthetic_target")
@@ -60,10 +240,6 @@ class ExactPairs:
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SyntheticRows(Question):
     """Rows like those of the table. Asked by `Table.query(synthetic=True)`.
-
-    Attributes:
-        columns: The columns, with their public levels.
-        weights: The public weight of each pair of columns, or column, that has one, by their places.
 
     >>> import inid, pandas
     >>> frame = pandas.DataFrame({"sex": ["F", "M"] * 50, "age": range(100)})
@@ -104,7 +280,6 @@ class SyntheticRows(Question):
 
     @classmethod
     def claims(cls, asked: Mapping[str, Any]) -> bool:
-        """Whether rows are asked for."""
         return "synthetic" in asked
 
     @classmethod
@@ -114,7 +289,6 @@ class SyntheticRows(Question):
 
     @classmethod
     def from_options(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Question.from_options`."""
         check_details("synthetic", stated, _DETAILS)
         check_alone("synthetic", stated, ("synthetic", *_DETAILS))
         asked = {"synthetic": stated.get("synthetic_columns") or True, "target": stated.get("synthetic_target")}
@@ -122,7 +296,6 @@ class SyntheticRows(Question):
 
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
-        """See `Question.read`."""
         if any(name not in _STATED for name in asked):
             raise ArgumentError("synthetic rows are a query of their own: ask for statistics in another one.")
         columns = read_level_columns(table, asked["synthetic"])
@@ -144,11 +317,7 @@ class SyntheticRows(Question):
         return Steps(sizes, self.neighbours, self.vanishing, rows, self.weights)
 
     def check_limits(self) -> None:
-        """Refuse, from public facts, numbers that floats do not hold, or too many levels: for all pairs, kept or not.
-
-        Raises:
-            ArgumentError: They are.
-        """
+        """Refuse, from public facts, too many levels or numbers that floats cannot hold, for all pairs."""
         sizes = self.three_steps.sizes
         if sum(sizes) > _MOST_LEVELS:
             raise ArgumentError(
@@ -161,7 +330,6 @@ class SyntheticRows(Question):
             raise ArgumentError(f"max_rows must be at most {most:,} for columns of so many levels: lower it.")
 
     def check(self, table: Table) -> None:
-        """See `Question.check`."""
         self.check_limits()
         super().check(table)
 
@@ -179,12 +347,12 @@ class SyntheticRows(Question):
 
     def inside(self, pairs: Mapping[Block, Whole], plan: SyntheticPlan) -> ExactPairs:
         """The tables of pairs, of columns and of the total, from those of pairs. NOT PRIVATE."""
-        found = dict(pairs)
+        tables = dict(pairs)
         for at in range(len(self.columns)):
             pair = (0, 1) if at < 2 else (0, at)
-            found[at,] = found[pair].sum(axis=1 - pair.index(at))
-        found[()] = np.asarray(np.minimum(found[0,].sum(), self.max_rows))
-        return ExactPairs(found, self.third_promise(plan.promise))
+            tables[at,] = tables[pair].sum(axis=1 - pair.index(at))
+        tables[()] = np.asarray(np.minimum(tables[0,].sum(), self.max_rows))
+        return ExactPairs(tables, self.third_promise(plan.promise))
 
     def step_numbers(self, exact: ExactPairs, released: tuple[Release, ...]) -> Floats:
         """The residuals of columns; the scores of pairs; the residuals of the pairs that the noisy scores choose."""
@@ -203,7 +371,6 @@ class SyntheticRows(Question):
         return steps.blocks(list(chosen)).residuals(exact.tables, self.max_rows)
 
     def plan(self, budget: Budget) -> SyntheticPlan:
-        """See `Query.plan`."""
         first, second, third = parts_of(budget)
         noises = [
             plan(made, part, mechanism="gaussian")
@@ -211,12 +378,12 @@ class SyntheticRows(Question):
         ]
         return SyntheticPlan(budget, (*noises, third), self)
 
-    def wanted(self, tolerance: Any) -> list[float | None]:
-        """See `Question.wanted`: no tolerance is taken, since rows have no stated error."""
-        (none,) = super().wanted(tolerance)
+    def named_targets(self, tolerance: Any) -> list[float | None]:
+        """See `Question.named_targets`: no tolerance is taken, since rows have no stated error."""
+        (none,) = super().named_targets(tolerance)
         return [none] * (len(self.columns) + 2)
 
-    def alone(self, mechanism: MechanismName) -> Sequence[float]:  # noqa: ARG002 - no kind of noise gives one
+    def alone(self, mechanism: MechanismName) -> Sequence[float]:
         """See `Question.alone`: what it has in a publication is a stated share, beside which none is worse."""
         return [inf] * (len(self.columns) + 2)
 
@@ -275,28 +442,32 @@ class SyntheticRows(Question):
         chosen = tuple(self._chosen(scores, release.plan.budget))
         return Measured(self.three_steps, first, scores, release, chosen, self.max_rows)
 
+    def row_maker(self, release: Release, earlier: Sequence[Release]) -> RowMaker:
+        return RowMaker(self.columns, self.measured(release, earlier))
+
     def answers(
         self,
         release: Release,
         level: float,
-        keys: Sequence[Any] = (),  # noqa: ARG002 - they are public
+        keys: Sequence[Any] = (),
         earlier: Sequence[Release] = (),
-    ) -> tuple[Row, ...]:
+    ) -> tuple[Answer, ...]:
         """The number of rows and the table of each column, as they were measured."""
-        measured, found = self.measured(release, earlier), []
+        measured, answers = self.measured(release, earlier), []
         for block in self.three_steps.columns.members:
-            made = measured.table(block, level)
+            table = measured.table(block, level)
             levels: list[dict[str, Any]] = [{}]
             if block:
                 column = self.columns[block[0]]
                 levels = [{column.name: key} for key in column.levels]
-            for own, value in zip(levels, made.estimate.reshape(-1).tolist(), strict=True):
-                words = ", ".join(f"{name}={key}" for name, key in own.items())
-                found.append(Row("count", "", words, value, value - made.reach, value + made.reach, made.std, own))
-        return tuple(found)
+            for keys_of_cell, value in zip(levels, table.estimate.reshape(-1).tolist(), strict=True):
+                words = ", ".join(f"{name}={key}" for name, key in keys_of_cell.items())
+                answers.append(
+                    Answer("count", "", words, value, value - table.reach, value + table.reach, table.std, keys_of_cell)
+                )
+        return tuple(answers)
 
     def blocks(self, estimates: Sequence[Estimate], labels: KeyLabels) -> list[EstimateBlock]:
-        """The total, and the table of each column."""
         found, start = [EstimateBlock("count", "", (), tuple(estimates[:1]))], 1
         for column in self.columns:
             stop = start + column.size
@@ -305,12 +476,11 @@ class SyntheticRows(Question):
             start = stop
         return found
 
-    def may_be_full(self, release: Release) -> bool:  # noqa: ARG002 - its numbers are pairs
+    def may_be_full(self, release: Release) -> bool:
         """Whether the number of rows may be at its limit: `SyntheticResult` knows."""
         return False
 
-    def facts(self, plan: SyntheticPlan, rows: Sequence[Row], level: float) -> list[tuple[str, str]]:  # noqa: ARG002
-        """The public facts, which pairs were kept, and which count as independent."""
+    def facts(self, plan: SyntheticPlan, rows: Sequence[Answer], level: float) -> list[tuple[str, str]]:
         kept = self.kept_names(plan.released) if plan.released else []
         names = [(self.columns[one].name, self.columns[two].name) for one, two in self.three_steps.pairs]
         pinned = [pair for pair in names if pair not in kept]
@@ -326,18 +496,15 @@ class SyntheticRows(Question):
         ]
 
     def answer_keys(self) -> Mapping[str, Sequence[Any]]:
-        """The levels of each column."""
         return {column.name: column.levels for column in self.columns}
 
     def to_dict(self) -> dict[str, Any]:
-        """See `Question.to_dict`."""
         weights = [[*pair, weight] for pair, weight in sorted(self.weights.items())]
         columns = [column.to_dict() for column in self.columns]
         return {"synthetic": columns, "weights": weights, **self.facts_to_dict()}
 
     @classmethod
     def from_dict(cls, record: Any) -> Self:
-        """See `Question.from_dict`."""
         with parsing(record):
             columns = tuple(LevelColumn.from_dict(column) for column in record["synthetic"])
             names = [column.name for column in columns]
@@ -352,16 +519,12 @@ class SyntheticRows(Question):
 
 
 def _read_weights(names: Sequence[str], target: object, stated: object) -> dict[Block, float]:
-    """The weight of pairs of columns, and of columns; pairs with the target count four times, if not stated otherwise.
-
-    Raises:
-        ArgumentError: A name is no column, or a weight is no positive number.
-    """
+    """The weights of columns and pairs; pairs with the target count four times unless stated otherwise."""
     if target is not None and not (isinstance(target, str) and target in names):
         raise ArgumentError(f"target must be a column of the synthetic rows, got {shown(target)}: name one.")
     if not isinstance(stated, Mapping):
         raise ArgumentError(f"weights must be a dictionary by pairs of columns, got {shown(stated)}.")
-    found: dict[Block, float] = {}
+    weights_by_block: dict[Block, float] = {}
     for pair, weight in stated.items():
         known = isinstance(pair, tuple) and 1 <= len(pair) <= 2 and all(isinstance(name, str) for name in pair)
         if not (known and len(set(pair)) == len(pair) and set(pair) <= set(names)):
@@ -369,10 +532,14 @@ def _read_weights(names: Sequence[str], target: object, stated: object) -> dict[
                 f"weights must be by pairs of columns of the synthetic rows, or by one as ('age',), got {shown(pair)}."
             )
         block = tuple(sorted(names.index(name) for name in pair))
-        if block in found:
+        if block in weights_by_block:
             raise ArgumentError(f"weights names the pair {shown(pair)} twice, in both orders: state one weight for it.")
         cure = "pass a number from 0.001 to 1000; 1 is usual"
-        found[block] = real(f"weights[{pair!r}]", weight, least=LEAST_WEIGHT, cure=cure)
-        if not found[block] <= MOST_WEIGHT:
+        weights_by_block[block] = real(f"weights[{pair!r}]", weight, least=LEAST_WEIGHT, cure=cure)
+        if not weights_by_block[block] <= MOST_WEIGHT:
             raise ArgumentError(f"weights[{pair!r}] must be at most 1000, got {shown(weight)}: {cure}.")
-    return found if target is None else target_weights(len(names), names.index(target), _TARGET_WEIGHT) | found
+    return (
+        weights_by_block
+        if target is None
+        else target_weights(len(names), names.index(target), _TARGET_WEIGHT) | weights_by_block
+    )

@@ -1,26 +1,158 @@
-"""From released numbers to rows: shrinkage, a mixture of products, Gibbs sampling, raking. No look at data.
+"""From noisy tables to rows: shrinkage, a mixture of products, and a pool of rows that is drawn from.
 
-Pairs that were kept are wanted as they were measured, with their noise shrunk; the others are wanted independent, and
-count for as much as their scores say that they may be off.
+A block of residuals, less what independence would give, is a matrix of low rank and noise that is the same in every
+direction. The singular values that minimise the squared error are those of Gavish and Donoho, "Optimal shrinkage of
+singular values" (2017), for the Frobenius loss: with y = s / (sigma sqrt(b)) and beta = a / b, a <= b the dimensions,
+
+    sqrt((y^2 - beta - 1)^2 - 4 beta) / y  for y > 1 + sqrt(beta), else 0, times sigma sqrt(b).
 """
 
-from collections.abc import Callable, Sequence
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from math import prod
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from inid.arguments import Floats
+from inid.arguments import Floats, integer, shown
+from inid.errors import ArgumentError
+from inid.noise.source import current_source
+from inid.tables.engines.made_columns import MadeColumn
 from inid.tables.questions.synthetic.blocks import Block
-from inid.tables.questions.synthetic.level_space import Codes, LevelSpace
-from inid.tables.questions.synthetic.measured import Measured
-from inid.tables.questions.synthetic.mixture import Wanted, fitted_tables
-from inid.tables.questions.synthetic.particles import entropic_rows
-from inid.tables.questions.synthetic.raking import effective, raked
-from inid.tables.questions.synthetic.shrinkage import shrunk
-from inid.tables.questions.synthetic.thinning import near_sample
+from inid.tables.questions.synthetic.columns import LevelColumn
+from inid.tables.questions.synthetic.level_space import (
+    Codes,
+    LevelSpace,
+    Singles,
+    effective,
+    entropic_rows,
+    near_sample,
+    raked,
+)
+from inid.tables.questions.synthetic.three_steps import Measured
 
-__all__ = ["Effort", "Pool", "effort", "fitted_pool"]
+
+def shrunk(noisy: Floats, std: float) -> Floats:
+    """The matrix with its singular values shrunk."""
+    short, long = min(noisy.shape) - 1, max(noisy.shape) - 1
+    left, values, right = np.linalg.svd(noisy, full_matrices=False)
+    unit, beta = std * np.sqrt(long), short / long
+    if not unit > 0:
+        return noisy
+    y = values / unit
+    inner = np.maximum((y**2 - beta - 1) ** 2 - 4 * beta, 0)
+    kept = np.where(y > 1 + np.sqrt(beta), np.sqrt(inner) / np.maximum(y, 1.0), 0.0)
+    return np.asarray((left * (kept * unit)) @ right) + 0.0
+
+
+# Tables of all pairs that some rows could have, near noisy ones: those of a mixture of products.
+#
+# A mixture of K products, each with a distribution of its own for every column, has the table sum_k w_k p_ki (x) p_kj
+# for columns i and j. These tables agree with each other and none is negative, whatever the weights and
+# distributions, and with K large enough they come near any tables of rows. The weighted squared distance to the noisy
+# residuals,
+#
+#     sum over columns of |residual - y_i|^2 / var_i + sum over pairs of |residual - y_ij|^2 / var_ij,
+#
+# is made small by Adam (Kingma and Ba, 2015) on logarithms of weights and distributions, with a step that falls like a
+# cosine. It looks at released numbers alone.
+
+_PRODUCTS = 400
+_ROUNDS = 600
+_STEP = 0.05
+_SPREAD = 0.5  # of the first distributions, in logarithms
+_SMALLEST_SHARE = 1e-4
+
+
+@dataclass(frozen=True)
+class TargetTables:
+    """Residuals in shares of the rows, and how much each counts."""
+
+    columns: Sequence[Floats]
+    column_weights: Sequence[float]
+    pairs: Mapping[Block, Floats]
+    pair_weights: Mapping[Block, float]
+
+
+def fitted_tables(
+    space: LevelSpace,
+    targets: TargetTables,
+    shares: Sequence[Floats],
+    rng: np.random.Generator,
+    told: Callable[[float], None],
+) -> Floats:
+    """The table of tables of the mixture that is found."""
+    y1, w1, y2, w2 = _arrays(space, targets)
+    base = np.concatenate([np.log(np.maximum(own, _SMALLEST_SHARE)) for own in shares])
+    logs = (base + _SPREAD * rng.standard_normal((_PRODUCTS, space.width))).astype(np.float32)
+    weights = np.zeros(_PRODUCTS, dtype=np.float32)
+    search = [_Adam(logs), _Adam(weights)]
+    for turn in range(1, _ROUNDS + 1):
+        p, w = _softmax(space, logs), _softmax(None, weights)
+        tables = p.T @ (w[:, None] * p)
+        slopes = space.centred(w2 * (space.centred(tables) - y2))
+        slopes = 2 * (slopes + slopes.T)
+        off = space.spread(np.add.reduceat(w @ p, space.starts) / np.array(space.sizes, dtype=np.float32))
+        slope = w1 * (w @ p - off - y1)
+        slope = slope - space.spread(np.add.reduceat(slope, space.starts) / np.array(space.sizes, dtype=np.float32))
+        moved = p @ slopes.astype(np.float32)
+        by_p = w[:, None] * (moved + 2 * slope)
+        by_w = 0.5 * (moved * p).sum(axis=1) + 2 * (p @ slope)
+        inner = np.add.reduceat(by_p * p, space.starts, axis=1)
+        step = _STEP * 0.5 * (1 + np.cos(np.pi * turn / _ROUNDS))
+        search[0].move(logs, p * (by_p - space.spread(inner)), step, turn)
+        search[1].move(weights, w * (by_w - w @ by_w), step, turn)
+        told(turn / _ROUNDS)
+    p, w = _softmax(space, logs).astype(np.float64), _softmax(None, weights).astype(np.float64)
+    w /= w.sum()
+    found, own = p.T @ (w[:, None] * p), w @ p
+    for span in space.spans:
+        found[span, span] = np.diag(own[span])
+    return found
+
+
+def _arrays(space: LevelSpace, targets: TargetTables) -> tuple[Singles, Singles, Singles, Singles]:
+    y1 = np.concatenate(targets.columns)
+    w1 = space.spread(np.array(targets.column_weights))
+    y2, w2 = np.zeros((space.width, space.width)), np.zeros((space.width, space.width))
+    for (one, two), table in targets.pairs.items():
+        y2[space.spans[one], space.spans[two]] = table
+        w2[space.spans[one], space.spans[two]] = targets.pair_weights[one, two]
+    unit = max(float(w1.max()), float(w2.max()))
+    single = np.float32
+    return y1.astype(single), (w1 / unit).astype(single), y2.astype(single), (w2 / unit).astype(single)
+
+
+def _softmax(space: LevelSpace | None, logs: Singles) -> Singles:
+    """Distributions from their logarithms, column by column; or of one whole."""
+    if space is None:
+        found = np.exp(logs - logs.max())
+        return np.asarray(found / found.sum(), dtype=np.float32)
+    found = np.exp(logs - space.spread(np.maximum.reduceat(logs, space.starts, axis=1)))
+    found /= space.spread(np.add.reduceat(found, space.starts, axis=1))
+    return np.asarray(found, dtype=np.float32)
+
+
+class _Adam:
+    """Running means of slopes and of their squares."""
+
+    def __init__(self, like: Singles) -> None:
+        self.mean, self.square = np.zeros_like(like), np.zeros_like(like)
+
+    def move(self, values: Singles, slope: Singles, step: float, turn: int) -> None:
+        self.mean += np.float32(0.1) * (slope - self.mean)
+        self.square += np.float32(0.01) * (slope * slope - self.square)
+        size = np.sqrt(self.square / np.float32(1 - 0.99**turn)) + np.float32(1e-12)
+        values -= np.float32(step / (1 - 0.9**turn)) * self.mean / size
+
+
+# From released numbers to rows: shrinkage, a mixture of products, Gibbs sampling, raking. No look at data.
+#
+# The targets of kept pairs are their measured tables, with the noise shrunk; those of the others are independence, and
+# count for as much as their scores say that they may be off.
 
 _LEAST, _MOST = 20_000, 60_000  # rows of a pool
 _MORE = 2.5  # times as many as the table has: the noise of few would be seen in tables of three columns
@@ -40,9 +172,6 @@ def effort(sizes: Sequence[int]) -> Effort:
     Chains and mixture multiply matrices of all levels; chains, raking and samples go through all pairs. What is held
     are the rows of the pool, some of them as zeros and ones, and tables of tables. The rates are those of one processor
     of 2026, within a fifth of what 5 to 60 columns with 10 to 400 levels in all took, and of 100 with 1,000.
-
-    >>> [round(number) for number in effort([20] * 20)]
-    [10, 52]
     """
     levels, pairs = float(sum(sizes)), len(sizes) * (len(sizes) - 1) / 2
     seconds = 3.8e-5 * levels**2 + 4.5e-3 * levels + 1.2e-2 * pairs + 0.2
@@ -52,14 +181,7 @@ def effort(sizes: Sequence[int]) -> Effort:
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """Weighted rows, of which samples are drawn.
-
-    Attributes:
-        space: The levels.
-        codes: The level of each column, row by row.
-        weights: The weight of each row; they add up to 1.
-        tables: The table of tables that rows should have.
-    """
+    """Weighted rows, of which samples are drawn."""
 
     space: LevelSpace
     codes: Codes
@@ -79,13 +201,7 @@ class Pool:
 
 
 def fitted_pool(measured: Measured, rng: np.random.Generator, told: Callable[[float], None]) -> Pool:
-    """The rows that follow from what was released.
-
-    Args:
-        measured: What was released.
-        rng: For the rows.
-        told: Called with the part that is done, from 0 to 1.
-    """
+    """The rows that follow from what was released."""
     space = LevelSpace(measured.steps.sizes)
     total, shares = measured.summary
 
@@ -99,7 +215,7 @@ def fitted_pool(measured: Measured, rng: np.random.Generator, told: Callable[[fl
         return Pool(space, codes, raked(space, tables, codes, rng, part(2)), tables)
 
 
-def _wanted(measured: Measured) -> Wanted:
+def _wanted(measured: Measured) -> TargetTables:
     """What the mixture is fitted to, in shares of the rows."""
     total, _ = measured.summary
     columns = measured.steps.columns.members[1:]
@@ -117,9 +233,93 @@ def _wanted(measured: Measured) -> Wanted:
             beside = measured.tables[one, two] / total - own
             tables[one, two] = own + shrunk(beside, np.sqrt(variance) / total)
             weights[one, two] = total**2 / variance
-    return Wanted(
+    return TargetTables(
         [measured.tables[block] / total for block in columns],
         [total**2 / measured.variances[block] for block in columns],
         tables,
         weights,
     )
+
+
+# Rows from what was released: the model is fitted once, and rows are drawn from it again and again.
+
+Progress = Callable[[float], None] | bool | None
+_FEW = 0.2  # of the rows: fewer effective ones are warned of
+_MOST_ROWS = 10**8
+
+
+class UnevenRowsWarning(UserWarning):
+    """Few of the synthetic rows carry most of the weight, so that they are worth fewer rows than there are."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowMaker:
+    """Makes rows of released numbers, and of nothing else."""
+
+    columns: tuple[LevelColumn, ...]
+    measured: Measured
+
+    def rows(
+        self, n: int | None, progress: Progress, schema: Mapping[str, Any] = MappingProxyType({})
+    ) -> dict[str, MadeColumn]:
+        """So many rows, column by column; by default the noisy number of rows of the table."""
+        rng = _generator()
+        codes = self.codes(n, progress, rng)
+        return {own.name: own.made(codes[:, at], rng, schema) for at, own in enumerate(self.columns)}
+
+    def codes(self, n: int | None, progress: Progress = None, rng: np.random.Generator | None = None) -> Codes:
+        """The same as places of levels, a column for each column of the table."""
+        most = f"pass a number of rows up to {_MOST_ROWS:,}, or none"
+        number = round(self.measured.summary.total) if n is None else integer("n", n, least=1, cure=most)
+        if number > _MOST_ROWS:
+            raise ArgumentError(f"n must be at most {_MOST_ROWS:,}, got {shown(n)}: {most}.")
+        told = progress if callable(progress) else _Line(sys.stderr.isatty() if progress is None else progress)
+        return self.pool(told).sample(number, rng or _generator())
+
+    def beside(self) -> list[tuple[str, float]]:
+        """The total variation of rows from each table that was measured, once rows were made; the noise is in it."""
+        made: Pool | None = self.__dict__.get("_made")
+        if made is None:
+            return []
+        found, measured = [], self.measured
+        for block in (*measured.steps.columns.members[1:], *measured.kept):
+            shape = tuple(self.columns[at].size for at in block)
+            cells = np.ravel_multi_index([made.codes[:, at] for at in block], shape)
+            shares = np.bincount(cells, weights=made.weights, minlength=prod(shape))
+            target = measured.table(block, 0.95).estimate.reshape(-1) / measured.summary.total
+            name = "*".join(self.columns[at].name for at in block)
+            found.append((name, 0.5 * float(np.abs(shares - target).sum())))
+        return found
+
+    def pool(self, told: Callable[[float], None]) -> Pool:
+        """The weighted rows of which samples are drawn; made at the first call, which an interrupt does not spoil."""
+        made: Pool | None = self.__dict__.get("_made")
+        if made is None:
+            made = self.__dict__["_made"] = fitted_pool(self.measured, _generator(), told)
+            if not made.effective >= _FEW:
+                warnings.warn(
+                    f"the rows are worth {made.effective:.0%} of their number: their tables differ much from "
+                    "independent columns. Use fewer levels, fewer columns or a larger promise.",
+                    UnevenRowsWarning,
+                    stacklevel=4,
+                )
+        return made
+
+
+class _Line:
+    """How far it is, on one line of a terminal."""
+
+    def __init__(self, shown: bool) -> None:
+        self._shown, self._last = shown, -1
+
+    def __call__(self, done: float) -> None:
+        percent = int(100 * done)
+        if self._shown and percent != self._last:
+            self._last = percent
+            sys.stderr.write(f"\rmaking rows: {percent:3} %" + ("\n" if percent >= 100 else ""))
+            sys.stderr.flush()
+
+
+def _generator() -> np.random.Generator:
+    """Random numbers that follow from the library's source; rows are made of public numbers, and need no exact law."""
+    return np.random.Generator(np.random.Philox(key=current_source().bits(128)))

@@ -29,10 +29,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from math import prod
-from typing import TypeGuard
+from math import prod, sqrt
+from typing import NamedTuple, TypeGuard
 
 import numpy as np
+from scipy.special import ndtri
 
 from inid.arguments import Floats
 from inid.errors import BudgetError
@@ -40,20 +41,10 @@ from inid.numbers.decimals import decimal_root_down
 from inid.planning import NoisePlan, plan
 from inid.planning.division import whole_of
 from inid.promises import Budget, GaussianDP, PureDP
+from inid.releasing import Release
 from inid.sets import Neighbours, Sensitivity
 from inid.tables.questions.marginals.basis import Whole
 from inid.tables.questions.synthetic.blocks import Block, Blocks
-
-__all__ = [
-    "LEAST_WEIGHT",
-    "MOST_WEIGHT",
-    "SHARES",
-    "Steps",
-    "are_parts",
-    "model_weights",
-    "parts_of",
-    "target_weights",
-]
 
 SHARES = (Fraction(15, 100), Fraction(5, 100), Fraction(80, 100))
 LEAST_WEIGHT, MOST_WEIGHT = 1e-3, 1e3
@@ -70,15 +61,7 @@ _WORTH = 0.1  # of a column's precision: less is not measured once more
 
 @dataclass(frozen=True)
 class Steps:
-    """What the steps release of some columns, for one relation.
-
-    Attributes:
-        sizes: How many levels each column has.
-        neighbours: The relation.
-        vanishing: Whether a row can vanish: a person, a filter, dropped keys.
-        rows: The most rows of one person.
-        weights: The public weight of each pair that has one, and of each column whose own table has one.
-    """
+    """What the steps release of some columns, for one relation."""
 
     sizes: tuple[int, ...]
     neighbours: Neighbours
@@ -155,8 +138,8 @@ class Steps:
     def _in_turn(self, mu: float) -> tuple[Floats, Floats, "np.ndarray[tuple[int], np.dtype[np.intp]]"]:
         """For each column t and (C / rho)^(2/3), and the order in which they become worth a second measurement."""
         costs, errors, known = self._own_tables
-        before, wanted = known * (mu**2 * _FIRST_TO_THIRD), (errors / costs) ** (2 / 3)
-        return before, wanted, np.argsort(before / wanted, kind="stable")
+        before, ideal = known * (mu**2 * _FIRST_TO_THIRD), (errors / costs) ** (2 / 3)
+        return before, ideal, np.argsort(before / ideal, kind="stable")
 
     def level(self, sizes: Floats, mu: float) -> Floats:
         """x, where the q of the pairs that are measured add up to one of these sizes, and the step has this mu.
@@ -165,10 +148,10 @@ class Steps:
         t / (C / rho)^(2/3), so where the left side is below mu^2 there: where the size is below an end, which is the
         lower, the later the column's turn. It takes a few numbers for each size and each column, none for both.
         """
-        before, wanted, order = self._in_turn(mu)
+        before, ideal, order = self._in_turn(mu)
         costs = self._own_tables[0]
-        slopes, taken = (np.append(0.0, np.cumsum((costs * own)[order])) for own in (wanted, before))
-        ends = (mu**2 + taken[:-1]) * (wanted / before)[order] - slopes[:-1]
+        slopes, taken = (np.append(0.0, np.cumsum((costs * own)[order])) for own in (ideal, before))
+        ends = (mu**2 + taken[:-1]) * (ideal / before)[order] - slopes[:-1]
         measured = ends.size - np.searchsorted(ends[::-1], sizes, side="right")
         return np.asarray((mu**2 + taken[measured]) / (sizes + slopes[measured]))
 
@@ -183,9 +166,9 @@ class Steps:
     def chosen(self, scores: Floats, mu: float) -> dict[Block, float]:
         """The columns that are measured again and the pairs that are kept, with their variances up to a factor."""
         costs, error, size = self.pair_sizes
-        wanted = self.shrunk(scores, mu) * np.array([self.weights.get(pair, 1.0) for pair in self.pairs])
-        order = np.argsort(-wanted / size, kind="stable")
-        left = np.maximum(wanted, 0).sum() - np.cumsum(np.maximum(wanted[order], 0))
+        gains = self.shrunk(scores, mu) * np.array([self.weights.get(pair, 1.0) for pair in self.pairs])
+        order = np.argsort(-gains / size, kind="stable")
+        left = np.maximum(gains, 0).sum() - np.cumsum(np.maximum(gains[order], 0))
         sums = np.cumsum(size[order])
         x = self.level(sums, mu)
         before, rates, turns = self._in_turn(mu)
@@ -225,11 +208,6 @@ def shares_of(table: Floats, total: float) -> Floats:
 def target_weights(columns: int, target: int, weight: float) -> dict[Block, float]:
     """The weights of rows for models of a target: those of its pairs.
 
-    Args:
-        columns: How many columns there are.
-        target: The place of the target.
-        weight: The weight of each of its pairs.
-
     >>> target_weights(3, 1, 4.0)
     {(0, 1): 4.0, (1, 2): 4.0}
     """
@@ -237,28 +215,14 @@ def target_weights(columns: int, target: int, weight: float) -> dict[Block, floa
 
 
 def model_weights(columns: int, target: int, weight: float, *, number: bool) -> dict[Block, float]:
-    """The weights of one model of a target: tables of columns are not worth a second measurement, but for a number's.
-
-    Args:
-        columns: How many columns there are.
-        target: The place of the target.
-        weight: The weight of each of its pairs.
-        number: Whether it is a number, whose mean is in every prediction: its own table counts as much as its pairs.
-
-    >>> model_weights(3, 1, 4.0, number=True)
-    {(0, 1): 4.0, (1, 2): 4.0, (0,): 0.001, (1,): 8.0, (2,): 0.001}
-    """
+    """The weights of one model of a target: only a number's own table is worth a second measurement."""
     found = target_weights(columns, target, weight)
     own = min(weight * len(found), MOST_WEIGHT) if number else LEAST_WEIGHT
     return found | {(at,): own if at == target else LEAST_WEIGHT for at in range(columns)}
 
 
 def parts_of(budget: Budget) -> tuple[GaussianDP, GaussianDP, GaussianDP]:
-    """What each step promises: decimals whose squares add up to at most what the promise affords.
-
-    Raises:
-        BudgetError: Gaussian noise cannot keep the promise.
-    """
+    """What each step promises: decimals whose squares add up to at most what the promise affords."""
     if isinstance(budget, PureDP):
         raise BudgetError(
             f"synthetic rows are made with Gaussian noise, which cannot keep {budget}: promise "
@@ -276,10 +240,6 @@ def parts_of(budget: Budget) -> tuple[GaussianDP, GaussianDP, GaussianDP]:
 def are_parts(promises: Sequence[Budget], whole: Budget | None = None) -> TypeGuard[Sequence[GaussianDP]]:
     """Whether these are the promises of the steps under one promise: their shares were fixed before any answer.
 
-    Args:
-        promises: The promises of the steps.
-        whole: The promise; None for any.
-
     >>> are_parts(parts_of(GaussianDP(0.3))), are_parts([GaussianDP(0.1)] * 3)
     (True, False)
     """
@@ -289,3 +249,142 @@ def are_parts(promises: Sequence[Budget], whole: Budget | None = None) -> TypeGu
     wholes = [mu**2 / float(share) for mu, share in zip(mus, SHARES, strict=True)]
     wholes += [] if whole is None else [float(whole_of(whole, "gaussian"))]
     return max(wholes) <= min(wholes) * (1 + _NEAR)
+
+
+# What the three steps released, as noisy tables of counts with the variance of their noise (M3).
+#
+# The table of a column is the total, spread evenly, and the column's residuals; that of a pair which was kept is the
+# total, both columns and the pair. Residuals that were measured twice are taken in proportion to their precision, one
+# over the variance, and precisions add up. Blocks are independent, so that the variance of a cell is
+#
+#     sum over B in A of sigma_B^2 rho_B prod over A minus B of 1/n_i^2
+
+_GRID = 1 + 2.0**-12  # values lie on a grid of at most 2^-12 scales: its error adds less than this to a deviation
+
+
+class FirstStep(NamedTuple):
+    """What the first step says of the rows: all that the second step may know."""
+
+    total: float
+    shares: list[Floats]
+
+    @classmethod
+    def of(cls, steps: Steps, release: Release, max_rows: int) -> "FirstStep":
+        """The same of a release."""
+        (total, *columns) = steps.columns.tables(release.values)
+        held = float(np.clip(float(total), 1, max_rows))
+        return cls(held, [shares_of(table, held) for table in columns])
+
+
+class MeasuredTable(NamedTuple):
+    """A noisy table: its cells, the deviation of their noise, and how far a cell is likely to be off.
+
+    Where the table was not measured there is an estimate alone: that of independence.
+    """
+
+    estimate: Floats
+    std: float
+    reach: float
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Everything that was released."""
+
+    steps: Steps
+    first: Release
+    scores: Release
+    third: Release
+    chosen: tuple[Block, ...]
+    max_rows: int
+
+    @property
+    def kept(self) -> tuple[Block, ...]:
+        """The pairs that were measured."""
+        return tuple(block for block in self.chosen if len(block) == 2)
+
+    @cached_property
+    def summary(self) -> FirstStep:
+        """The total and the shares of levels."""
+        total, _ = FirstStep.of(self.steps, self.first, self.max_rows)
+        return FirstStep(total, [shares_of(self.tables[at,], total) for at in range(len(self.steps.sizes))])
+
+    @property
+    def tables(self) -> dict[Block, Floats]:
+        """What each block adds to its own table."""
+        return self._both[0]
+
+    @property
+    def variances(self) -> dict[Block, float]:
+        """sigma_B^2 of each block; 0 for a public total."""
+        return self._both[1]
+
+    @cached_property
+    def _both(self) -> tuple[dict[Block, Floats], dict[Block, float]]:
+        tables: dict[Block, Floats] = {}
+        variances: dict[Block, float] = {}
+        for blocks, release in ((self.steps.columns, self.first), (self.steps.blocks(self.chosen), self.third)):
+            noise = dict(zip(blocks.members, blocks.variances(release.plan.scales), strict=True))
+            for block, table in zip(blocks.members, blocks.tables(release.values), strict=True):
+                before = tables.get(block, table)
+                part = variances[block] / (variances[block] + noise[block]) if block in tables else 1.0
+                tables[block], variances[block] = before + part * (table - before), part * noise[block]
+        return tables, variances
+
+    def independent(self, pair: Block) -> Floats:
+        """The residuals that a pair of independent columns would have, in rows."""
+        total, shares = self.summary
+        own = total * np.outer(*(shares[at] for at in pair))
+        return np.asarray(own - own.mean(axis=0) - own.mean(axis=1, keepdims=True) + own.mean())
+
+    def mean(self, column: int, values: Floats, rows: int | None = None) -> float:
+        """The mean of values of a column's levels. Shares below 0 count as they are: made positive they are biased.
+
+        As much as its noise is worth beside a mean that is thought within a quarter of the range around the middle.
+        """
+        middle, spread = (values[0] + values[-1]) / 2, (values[-1] - values[0]) / 4
+        away, total = values - middle, self.summary.total if rows is None else float(max(rows, 1))
+        found = float(away @ (self.tables[column,] + total / len(away))) / total
+        variance = self.variances[column,] * float(np.square(away - away.mean()).sum()) / total**2
+        return float(np.clip(middle + found * spread**2 / (spread**2 + variance), values[0], values[-1]))
+
+    def believed(self, column: int) -> float:
+        """Which part of the measured dependence of a column on others is more than noise and chance would give.
+
+        The residuals of independent columns, less what independence gives, have the variance of their own noise, of
+        the draw of the rows, and of the noise of columns: sigma_ij^2 + N p_i p_j + (p_j sigma_i)^2 + (p_i sigma_j)^2.
+        Their squares S, so divided, add up to about D = (n_i - 1)(n_j - 1) for each pair on average, give or take
+        sqrt(2 D). The part is 1 - (D + 2 sqrt(2 D)) / S, or 0 (James and Stein 1961, who have D less 2: chance alone is
+        hardly ever believed then). It is 0 where no pair with this column was kept.
+        """
+        total, shares = self.summary
+        squares, degrees = 0.0, 0
+        for pair in self.kept:
+            if column in pair:
+                first, second = (shares[at] for at in pair)
+                variance = self.variances[pair] + total * np.outer(first, second)
+                variance = (
+                    variance + self.variances[pair[:1]] * second**2 + self.variances[pair[1:]] * first[:, None] ** 2
+                )
+                squares += float((np.square(self.tables[pair] - self.independent(pair)) / variance).sum())
+                degrees += prod(self.steps.sizes[at] - 1 for at in pair)
+        chance = degrees + 2 * sqrt(2 * degrees)
+        return 1 - chance / squares if squares > chance else 0.0
+
+    def table(self, columns: Block, level: float) -> MeasuredTable:
+        """The table of the total, of a column or of a pair (ascending), with the reach of its noise."""
+        sizes = self.steps.sizes
+        shape = tuple(sizes[at] for at in columns)
+        if columns not in self.tables:
+            total, shares = self.summary
+            return MeasuredTable(total * np.outer(*(shares[at] for at in columns)), np.nan, np.nan)
+        estimate, variance = np.zeros(shape), 0.0
+        for width in range(len(columns) + 1):
+            for block in combinations(columns, width):
+                others = prod(sizes[at] for at in columns if at not in block)
+                axes = [sizes[at] if at in block else 1 for at in columns]
+                estimate = estimate + self.tables[block].reshape(axes) / others
+                rho = prod(1 - 1 / sizes[at] for at in block)
+                variance += self.variances[block] * rho / others**2
+        std = float(np.sqrt(variance))
+        return MeasuredTable(estimate, std, -float(ndtri((1 - level) / 2)) * std * _GRID)

@@ -1,0 +1,72 @@
+"""What a model gives back: the tensors that it returns, in objects of any kind."""
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils import _pytree as pytree
+
+
+def output_leaves(output: object) -> list[Any]:
+    """The leaves of what a model returns, also inside objects that torch does not look into (dataclasses, laws).
+
+    >>> from types import SimpleNamespace
+    >>> output_leaves([1, SimpleNamespace(loss=2)])
+    [1, 2]
+    """
+    found, seen = [], set[int]()
+    waiting = pytree.tree_leaves(output)
+    while waiting:
+        leaf = waiting.pop(0)
+        inside = _inside(leaf)
+        if inside is None:
+            found.append(leaf)
+        elif id(leaf) not in seen:
+            seen.add(id(leaf))
+            waiting = pytree.tree_leaves(inside) + waiting
+    return found
+
+
+def _inside(leaf: object) -> list[Any] | None:
+    """What an object holds: as a container of its own kind, and by name; None for what is no object of objects."""
+    if isinstance(leaf, (Tensor, nn.Module, type, str, bytes)) or inspect.isroutine(leaf):
+        return None
+    held: list[Any] | None = None
+    if isinstance(leaf, Mapping):
+        held = list(leaf.values())
+    elif isinstance(leaf, (Sequence, AbstractSet)):
+        held = list(leaf)
+    named = [*getattr(leaf, "__dict__", {}).values(), *_slots(leaf)]
+    return held if not named else [*(held or []), *named]
+
+
+def _slots(leaf: object) -> Iterable[Any]:
+    names = [name for kind in type(leaf).__mro__ for name in _names(kind.__dict__.get("__slots__", ()))]
+    return [getattr(leaf, name) for name in names if not name.startswith("__") and hasattr(leaf, name)]
+
+
+def _names(slots: object) -> list[str]:
+    return [slots] if isinstance(slots, str) else [str(name) for name in slots] if isinstance(slots, Iterable) else []
+
+
+def along_rows(leaf: Tensor, rows: int) -> int | None:
+    """The dimension along which the rows of a batch lie, if sizes leave no doubt.
+
+    >>> along_rows(torch.ones(2, 6), 6), along_rows(torch.ones(6, 6), 6)
+    (1, None)
+    """
+    found = [at for at, size in enumerate(leaf.shape) if size and size % rows == 0]
+    return found[0] if len(found) == 1 else None
+
+
+def as_real(leaf: Tensor) -> Tensor:
+    """A tensor with complex numbers as pairs, in a dimension behind the others."""
+    return torch.view_as_real(leaf.resolve_conj()) if leaf.is_complex() else leaf
+
+
+def is_real(leaf: object) -> bool:
+    """Whether it is a tensor of real numbers."""
+    return isinstance(leaf, Tensor) and leaf.is_floating_point()

@@ -1,0 +1,476 @@
+"""Where per-example gradients come from: the forward of the model and of its layers is wrapped.
+
+While a layer runs its parameters are frozen, so that autograd does not spend time on summed gradients that nobody may
+use; a hook on its output gets the gradient that flows back and works out the rows, one per example. A group's rows are
+clipped as soon as the last of its layers is done, so that per-layer clipping never holds more than one layer's rows.
+
+What the layers are called with is found out on made-up examples (see `call_plan`). One backward may follow each
+forward, over one physical batch: a second backward, or two forwards under one, would count a person more than once.
+"""
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any, Protocol, cast
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils import skip_init
+from torch.utils import _pytree as pytree
+
+from inid.dpsgd.forward_pass import RUN_AGAIN, CallsChanged, ForwardPass, LayerFailedError, graph_hook
+from inid.dpsgd.grad_accumulator import GradAccumulator, Places
+from inid.dpsgd.grad_sample.call_plan import CallPlan, OtherwiseDividedError, Probe, SameForAllError
+from inid.dpsgd.grad_sample.grad_samples import DenseGrads
+from inid.dpsgd.grad_sample.layers import grad_sampler_of, in_place
+from inid.dpsgd.grad_sample.module_snapshot import ModuleSnapshot
+from inid.dpsgd.grad_sample.output_leaves import output_leaves
+from inid.dpsgd.grad_sample.units import Unit, parent_unit, trained_in, units_of
+from inid.dpsgd.grad_sample.vmap_gradients import run_without_sampler
+from inid.dpsgd.grad_sample.wrapped_forward import (
+    WRITTEN,
+    FunctionalLinear,
+    Kept,
+    WrappedForward,
+    first_tensor,
+    frozen,
+    leaves_of,
+    repeated,
+    rows_in,
+    run_with_direct_parameters,
+    run_with_sampler,
+    undisturbed,
+    unseen,
+)
+from inid.dpsgd.loss.backward_calls import listen
+from inid.dpsgd.loss.loop_checks import check_reduction, watched
+from inid.dpsgd.loss.nodes import Edge
+from inid.dpsgd.loss.outside_hooks import inside_model
+from inid.dpsgd.sharded_parameters import is_sharded
+from inid.dpsgd.step_state import StepState
+from inid.errors import GuaranteeError
+
+_TRIES = 3  # plans that are made for one forward: a model that leaves layers out by chance may need several
+_OFTEN = 16  # changes of an attribute, after which it is said what they cost
+
+
+class Look(Protocol):
+    """Who checks a model before it is trained on a batch, and finds out the plan of its calls."""
+
+    def signature(self, args: tuple[Any, ...], kwargs: dict[str, Any], rows: int) -> object:
+        """What calls may depend on besides the values."""
+
+    def plan(
+        self, model: "PerExampleGradients", args: tuple[Any, ...], kwargs: dict[str, Any], rows: int, *, full: bool
+    ) -> CallPlan:
+        """The plan of the calls of a model that keeps examples apart; others are refused."""
+
+    def settings(self, parts: list[nn.Module]) -> list[Any]:
+        """What may change how the parts of a model compute, to be compared."""
+
+    def kept(self, known: Iterable[int] = ()) -> list[Tensor]:
+        """Tensors that the model keeps as attributes."""
+
+
+class Trace(Protocol):
+    """Who notes the shapes that layers meet in a forward."""
+
+    rows: int
+    shared: frozenset[Unit]
+
+    def note(self, unit: Unit, arguments: list[Any], output: object) -> None:
+        """Note a call."""
+
+
+class PerExampleGradients:
+    """Adds the clipped rows of a model's layers to the step's sums in every backward."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        places: Places,
+        state: StepState,
+        *,
+        mean: bool,
+        look: Look,
+    ) -> None:
+        self.state = state
+        self._gathered = GradAccumulator(places, state, mean=mean)
+        self._places, self._mean, self._look = places, mean, look
+        self._names = {p: name for name, p in module.named_parameters()}
+        self.sharded = any(map(is_sharded, places))
+        self._kind = next(iter(places)).dtype
+        self._module = module
+        self._walked = ModuleSnapshot(module, places, sharded=self.sharded)
+        self._plans: dict[object, CallPlan] = {}
+        self._settings: list[Any] | None = None  # as the latest forward has left them
+        self._often = 0
+        self._runs: Counter[object] = Counter()  # forwards of each kind with these settings
+        self._widened: set[nn.Module] = set()  # parents of layers that are taken as one
+        self._tied: dict[nn.Parameter, Unit] | None = None  # weights used by functional.linear, once it was seen
+        self._trace: Trace | None = None  # a run by which shapes are found out is under way
+        self._probing = False  # a run on made-up examples is under way
+        self._reduction_known = False  # whether the first loss has been compared with loss_reduction
+        self._inside = False  # a layer that is run example by example is under way
+        units = units_of(module)
+        self._gathered.uses.update(parameter for unit in units for parameter in unit.parameters.values())
+        self._gathered.stacking = not self.sharded
+        self._wrapped = [WrappedForward(unit.layer, partial(self._run_layer, unit)) for unit in units]
+        self._bare = [(unit, own) for unit, own in zip(units, self._wrapped, strict=True) if unit.direct_parameters]
+        self._wrapped.append(WrappedForward(module, self._run_module))  # around its own layer, where the model is one
+        listen(self)
+
+    @property
+    def lost(self) -> dict[nn.Parameter, float]:
+        """By weight, what allowances for rounding typically cost of a clipped gradient."""
+        return self._gathered.lost
+
+    def remove(self) -> None:
+        """Take the wrappers off the model again."""
+        for wrapped in reversed(self._wrapped):
+            wrapped.undo()
+
+    def record(self, work: Callable[[], Any]) -> int:
+        """Call what records a forward and backward without running them; admits nothing, and gives their rows."""
+        self.state.latest, self.state.recording, self._gathered.stacking = None, True, False
+        try:
+            work()
+        finally:
+            self.state.recording, self._gathered.stacking = False, not self.sharded
+        if (forward_pass := cast("ForwardPass | None", self.state.latest)) is None or not forward_pass.ended:
+            raise GuaranteeError("no backward over the private module was recorded: let loss() call the module.")
+        return forward_pass.rows
+
+    def begin_replay(self, rows: int) -> None:
+        """Make the checks of a forward and of its backward, before a recorded one runs on what the loader gave."""
+        self._walked = self._walked.now()
+        self._walked.check_parameters(self._names, self._kind)
+        self.state.begin_replay(rows)
+
+    def settings(self) -> list[Any]:
+        """What may change how the model computes, besides its input."""
+        return self._look.settings(self._walked.parts)
+
+    def _run_module(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not torch.is_grad_enabled() or self._probing or self.state.running is not None:
+            return forward(*args, **kwargs)
+        self._walked = self._walked.now()
+        self._walked.check_parameters(self._names, self._kind)
+        rows = rows_in(args, kwargs)
+        self._watch_settings()
+        signature = self._look.signature(args, kwargs, rows)
+        counted = None if self.sharded else signature  # processes that share a model look together
+        self._runs[counted] += 1
+        # A model may do something else later, or by chance: it is checked again at forwards 2, 4, 8, ...
+        look = self._runs[counted].bit_count() == 1 and not self.state.recording
+        if look:
+            self._plans.pop(signature, None)
+        for _ in range(_TRIES):
+            if signature not in self._plans:
+                full = not look or self._runs[counted] == 1
+                self._forward = forward
+                self._plans[signature] = self._look.plan(self, args, kwargs, rows, full=full)
+                self._walked = self._walked.now()
+            try:
+                forward_pass = ForwardPass(rows, self.state.drawn.views_of(rows), self._plans[signature], look=look)
+                return self._run_pass(forward, args, kwargs, forward_pass)
+            except CallsChanged:
+                del self._plans[signature]  # to be found out anew
+        raise GuaranteeError(
+            "the private module calls its layers in an order that changes from one forward to the next: let the calls "
+            "depend neither on the examples nor on random numbers that seeds do not fix."
+        )
+
+    def _watch_settings(self) -> None:
+        """Let the model be checked again where somebody has changed a public number of it since the latest forward."""
+        if self.sharded or self._settings is None or self.settings() == self._settings:
+            return
+        self._runs = Counter()
+        self._often += 1
+        if self._often == _OFTEN:
+            warnings.warn(
+                f"an attribute of the private module has changed {_OFTEN} times between forwards, and each time the "
+                "model is checked again, which takes a few steps' time: pass what changes as a tensor to the forward, "
+                "or keep it outside the module.",
+                stacklevel=2,
+            )
+
+    def _run_pass(
+        self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], forward_pass: ForwardPass
+    ) -> Any:
+        before = self._walked.versions()
+        forward_pass.flowed = graph_hook(self._collect_rows, forward_pass)
+        self._gathered.expect(forward_pass)
+        self.state.begin_forward(forward_pass)
+        try:
+            with inside_model(), self._functional_calls():
+                output = forward(*args, **kwargs)
+        finally:
+            self.state.end_forward()
+        if not forward_pass.complete:
+            raise CallsChanged
+        self._walked = self._walked.now()
+        written = {at for at, _ in set(self._walked.versions()) ^ set(before)} if forward_pass.plan.written else None
+        if (self._walked.versions() != before) if written is None else not written <= forward_pass.plan.written:
+            raise GuaranteeError(WRITTEN)
+        forward_pass.note_output(output_leaves(output), forward_pass.plan.output, whole=True)
+        if not self.sharded:
+            self._settings = self.settings()
+        output = watched(output, first_tensor(args, kwargs), self.state.drawn, mean=self._mean)
+        if forward_pass.look:
+            forward_pass.follow(output_leaves(output), self.state.drawn)
+        return output
+
+    def _run_layer(self, unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._inside or not torch.is_grad_enabled():
+            return forward(*args, **kwargs)
+        if self._trace is not None:
+            return self._trace_layer(self._trace, unit, forward, args, kwargs)
+        again = torch._C._current_graph_task_id() != -1  # noqa: SLF001 - inside a backward: activation checkpointing
+        forward_pass = self.state.latest if again else self.state.running
+        if forward_pass is None:
+            raise GuaranteeError(
+                f"layer {unit.name!r} was called outside the forward of the private module: call the whole module, or "
+                "wrap what is not training in torch.no_grad()."
+            )
+        if unit in forward_pass.plan.shared:
+            args = repeated(args, forward_pass.rows)
+        leaves = [] if unit.direct_parameters else leaves_of(args, kwargs)
+        at = forward_pass.planned_call(unit, leaves, again=again)
+        if forward_pass.probe is not None and not again:  # what a checkpoint runs again is passed over
+            with unseen():
+                forward_pass.probe.called(at, forward_pass.plan.calls[at], leaves)
+        return self._run_planned(forward_pass, at, forward, args, kwargs, again=again)
+
+    def _run_planned(
+        self,
+        forward_pass: ForwardPass,
+        at: int,
+        forward: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        *,
+        again: bool,
+    ) -> Any:
+        unit = (call := forward_pass.plan.calls[at]).unit
+        if unit.direct_parameters:
+            return run_with_direct_parameters(
+                unit, forward, args, kwargs, forward_pass.rows, graph_hook(self._collect_leaf, forward_pass, at, again)
+            )
+        if unit.rule is None:
+            self._inside = True
+            try:
+                ways = [
+                    graph_hook(way, forward_pass, at, again) for way in (self._collect_positions, self._collect_leaf)
+                ]
+                made = run_without_sampler(
+                    unit,
+                    call.split,
+                    call.joined,
+                    forward,
+                    args,
+                    kwargs,
+                    forward_pass.examples,
+                    forward_pass.views,
+                    *ways,
+                )
+            except Exception as error:
+                if forward_pass.probe is None or again or isinstance(error, GuaranteeError):
+                    raise
+                raise LayerFailedError(unit) from error
+            finally:
+                self._inside = False
+            # Sharding puts hooks on the output, which a change in place would lose if it were a view.
+            made = pytree.tree_map_only(Tensor, torch.clone, made) if self.sharded else made
+            forward_pass.note_output(pytree.tree_leaves(made), call.joined, whole=False)
+            return made
+        flowed = (
+            graph_hook(self._collect_again, forward_pass) if again else partial(cast("Any", forward_pass.flowed), at)
+        )
+        output = run_with_sampler(unit, forward, args, kwargs, flowed)
+        forward_pass.by_rows[output.grad_fn, output.output_nr] = 0
+        return output
+
+    def widen(self, error: SameForAllError | OtherwiseDividedError) -> None:
+        """Take the parent of a layer whose input is not divided by example as one layer, run example by example."""
+        if error.unit.direct_parameters and self.take_whole():
+            return
+        parent = parent_unit(self._module, error.unit, self._widened)
+        if parent is None:
+            raise error
+        self._widened.add(parent.layer)
+        self._gathered.uses.update(parent.parameters.values())
+        self._gathered.forget()
+        self._wrapped.append(WrappedForward(parent.layer, partial(self._run_layer, parent)))
+
+    def take_whole(self) -> bool:
+        """Take modules with bare parameters as one layer each, run example by example; says whether there are any."""
+        found, self._bare = self._bare, []
+        for unit, wrapped in found:
+            whole = Unit(unit.name, unit.layer, None, trained_in(unit.layer))
+            self._gathered.uses.update(whole.parameters.values())
+            self._gathered.forget()
+            wrapped.run = partial(self._run_layer, whole)
+        return bool(found)
+
+    def shapes(self, args: tuple[Any, ...], kwargs: dict[str, Any], trace: Trace) -> list[Any]:
+        """Run the model forward with its layers as they are, and tell who notes shapes; gives what it returns."""
+        self._trace, self._probing = trace, True
+        try:
+            return self._returned(args, kwargs)
+        finally:
+            self._trace, self._probing = None, False
+
+    def probe(self, args: tuple[Any, ...], kwargs: dict[str, Any], plan: CallPlan, views: int, probe: Probe) -> None:
+        """Run the model forward and backward as it is trained, and tell what its layers see; nothing is added up."""
+        forward_pass = ForwardPass(rows_in(args, kwargs), views, plan, probe=probe)
+        forward_pass.flowed = graph_hook(self._collect_rows, forward_pass)
+        state, before = self.state, self._walked.now().versions(trained=True)
+        held = [(parameter, parameter.grad) for parameter in self._places]
+        latest = state.running, state.latest
+        self._probing = True
+        try:
+            for parameter, _ in held:
+                parameter.grad = None
+            state.running = state.latest = forward_pass
+            output = self._returned(args, kwargs)
+            state.running = None
+            if not forward_pass.complete:
+                raise CallsChanged
+            ends, sent = probe.ends(output)
+            if ends:
+                torch.autograd.backward(ends, sent)
+            outside = [parameter for parameter, _ in held if parameter.grad is not None]
+        finally:
+            self._probing = False
+            state.running, state.latest = latest
+            for parameter, gradient in held:
+                parameter.grad = gradient
+        if outside and self._tied is None:
+            self._tied = {}  # perhaps it is a head that uses the weight of an embedding: look at functional.linear
+            raise CallsChanged
+        if outside:
+            raise GuaranteeError(
+                f"parameter {self._names[outside[0]]!r} is used outside the forward of its own module, where its "
+                "gradient cannot be clipped by example: call the module or functional.linear(x, weight), or freeze it."
+            )
+        if self._walked.now().versions(trained=True) != before:
+            raise GuaranteeError(WRITTEN)
+
+    def _returned(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """The leaves of what the model returns, and tensors that it has made and keeps."""
+        before = self._look.kept()
+        # Hooks on the whole model are a part of it; those of sharding have run already.
+        whole = self._forward if self.sharded else self._module._call_impl  # noqa: SLF001 - not compiled
+        with inside_model(), self._functional_calls():
+            output = output_leaves(whole(*args, **kwargs))
+        return output + self._look.kept(map(id, before))
+
+    def _trace_layer(
+        self, trace: Trace, unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        if unit.direct_parameters:
+            rows = {name: p.detach().expand(trace.rows, *p.shape[1:]) for name, p in unit.parameters.items()}
+            trace.note(unit, [], ())
+            with in_place(unit.layer, rows):
+                return forward(*args, **kwargs)
+        if unit in trace.shared:
+            args = repeated(args, trace.rows)
+        leaves = leaves_of(args, kwargs)
+        self._inside = True
+        try:
+            output = frozen(unit, forward, args, kwargs)
+        finally:
+            self._inside = False
+        with unseen():
+            trace.note(unit, leaves, output)
+        return output
+
+    def _functional_calls(self) -> AbstractContextManager[object]:
+        return nullcontext() if self._tied is None else FunctionalLinear(self._run_functional)
+
+    def _run_functional(self, inputs: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
+        # Within its own layer a weight is frozen, and inside such a layer all is taken care of.
+        if weight not in self._places or not weight.requires_grad or self._inside or self._tied is None:
+            return functional.linear(inputs, weight, bias)
+        parameter = cast("nn.Parameter", weight)
+        if parameter not in self._tied:
+            name = f"{self._names[parameter]} in functional.linear"
+            layer = skip_init(nn.Linear, 1, 1, bias=False)  # type: ignore[no-untyped-call] # stands for its kind
+            self._tied[parameter] = Unit(name, layer, grad_sampler_of(layer), {"weight": parameter})
+            self._gathered.tied = self._tied
+            self._gathered.forget()
+        return self._run_layer(self._tied[parameter], lambda x: functional.linear(x, weight, bias), (inputs,), {})
+
+    def _collect_rows(self, forward_pass: ForwardPass, at: int, kept: Kept, gradients: Tensor) -> None:
+        if forward_pass.probe is not None:
+            kept.read()  # it may have been written to meanwhile
+            forward_pass.probe.flowed(at, "", gradients)
+            return
+        if self.state.drawn.quiet:
+            return
+        self._enter(forward_pass, again=False)
+        with undisturbed(gradients):
+            self._gathered.take(forward_pass, forward_pass.plan.calls[at].unit, kept.read(), gradients.detach())
+
+    def _collect_again(self, forward_pass: ForwardPass, *_: object) -> None:
+        if not self.state.drawn.quiet:
+            self._enter(forward_pass, again=True)
+
+    def _collect_leaf(self, forward_pass: ForwardPass, at: int, again: bool, name: str, leaf: Tensor) -> None:
+        gradients = cast("Tensor", leaf.grad)
+        leaf.grad = None
+        if forward_pass.probe is not None and not again:
+            forward_pass.probe.flowed(at, name, gradients)
+            return
+        self._enter(forward_pass, again=again)
+        with undisturbed(gradients):  # products of float32 stay so
+            rows = gradients.detach().reshape(len(gradients), -1)
+            if len(rows) != forward_pass.examples:  # one for each view
+                rows = rows.view(forward_pass.examples, forward_pass.views, -1).sum(1)
+            self._gathered.add(forward_pass, forward_pass.plan.calls[at].unit.parameters[name], DenseGrads(rows))
+
+    def _collect_positions(
+        self, forward_pass: ForwardPass, at: int, again: bool, name: str, met: Tensor | None, gradients: Tensor
+    ) -> None:
+        unit = forward_pass.plan.calls[at].unit
+        if forward_pass.probe is not None and not again:
+            forward_pass.probe.flowed(at, name, gradients)
+            return
+        if name in unit.parameters and not self.state.drawn.quiet:
+            self._enter(forward_pass, again=again)
+            self._gathered.take_positions(forward_pass, unit, name, met, gradients)
+
+    def before_backward(self, ends: list[Edge], *, handed: bool) -> None:
+        """Look at the loss of a backward that is about to begin; one that may mix rows is refused."""
+        forward_pass = self.state.latest
+        if forward_pass is not None and not (forward_pass.ended or self._probing or self.state.drawn.quiet):
+            reached = forward_pass.judge(ends, self._places, self._look.kept, handed=handed)
+            if reached and not self._reduction_known:
+                self._reduction_known = True
+                check_reduction(ends, mean=self._mean)
+
+    def _enter(self, forward_pass: ForwardPass, *, again: bool) -> None:
+        """Check, at the first gradient of a backward, that it is the one backward of the latest forward."""
+        if again:
+            raise GuaranteeError(RUN_AGAIN)
+        task = torch._C._current_graph_task_id()  # noqa: SLF001 - a backward that broke off does not end its forward
+        if forward_pass.task == task and forward_pass is self.state.latest and not forward_pass.ended:
+            return  # judged when it entered
+        forward_pass.check_backward(task, latest=forward_pass is self.state.latest)
+        if forward_pass.task is None:
+            forward_pass.task = task
+            if self.state.recording:
+                self.state.sums.mask(forward_pass.examples)
+            else:
+                self.state.begin_backward(forward_pass.rows)
+            torch.autograd.Variable._execution_engine.queue_callback(partial(self._finish, forward_pass))  # noqa: SLF001 - what torch's own data parallel does
+
+    def _finish(self, forward_pass: ForwardPass) -> None:
+        forward_pass.ended = True
+        forward_pass.let_go()
+        with undisturbed(self.state.sums.flat):
+            self._gathered.finish(forward_pass)

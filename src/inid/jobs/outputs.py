@@ -1,0 +1,199 @@
+"""The results of a job: where they go, in which form, what they are called, and combinations of cells.
+
+A combination is a text such as `count(sex='F') - count(sex='M')` or `sum(income, sex='F') / 2`. `count` stands for a
+cell of a table of counts, by its keys; a list of keys stands for all of them together, and `count()` for the total.
+`sum` names a column first. A name that is no plain word is given as a text: `count(**{'home region': 'N'})`. Nothing in
+the text is run.
+"""
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from inid.arguments import listed, shown
+from inid.errors import ArgumentError
+from inid.jobs.questions import OptionGroup, StatedQuestion, TableQuestion
+from inid.schema import Naming
+from inid.schema.values import OFF
+from inid.tables.query import Query
+
+_LONGEST = 10_000
+Cells = Mapping[Any, Mapping[Any, float]]
+_CURE = "write for example count(sex='F') - count(sex='M'), or sum(income, sex='F') / 12"
+
+
+@dataclass(frozen=True)
+class StatedCombination:
+    """What a text combines."""
+
+    column: str | None
+    cells: Cells
+
+
+def read_combination(name: str, text: str) -> StatedCombination:
+    """Read the text of a linear combination."""
+    try:
+        if len(text) > _LONGEST:
+            raise _NotLinearError
+        terms = _terms(ast.parse(text.strip(), mode="eval").body, 1.0)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, ZeroDivisionError, OverflowError):
+        raise ArgumentError(f"{name} is no combination of cells, got {shown(text)}: {_CURE}.") from None
+    columns = list(dict.fromkeys(column for _, column, _ in terms))
+    if len(columns) > 1:
+        raise ArgumentError(
+            f"{name} combines counts with sums, or sums of several columns, got {shown(text)}: keep them apart."
+        )
+    cells: dict[Any, dict[Any, float]] = {}
+    for weight, _, keys in terms:
+        own = cells.setdefault(tuple(keys), {})
+        for cell in product(*keys.values()):
+            own[cell] = own.get(cell, 0.0) + weight
+    return StatedCombination(columns[0], cells)
+
+
+def check_combinations(combine: Mapping[str, str], query: Query[Any, Any], named: Callable[[str], str]) -> None:
+    """Refuse combinations of cells that a query does not ask for, before anything is spent."""
+    for name, text in combine.items():
+        what = f"{named('combine')} of {name}"
+        made = read_combination(what, text)
+        try:
+            query.question.check_combination(made.cells, made.column)
+        except ArgumentError as error:
+            raise ArgumentError(f"{what} does not fit: {error}") from None
+
+
+class _NotLinearError(ValueError):
+    """The text is something else than a linear combination of cells."""
+
+
+_Term = tuple[float, str | None, dict[str, list[Any]]]  # weight, column, keys
+
+
+def _terms(node: ast.AST, weight: float) -> list[_Term]:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.USub, ast.UAdd)):
+        return _terms(node.operand, -weight if isinstance(node.op, ast.USub) else weight)
+    if isinstance(node, ast.BinOp):
+        if isinstance(node.op, (ast.Add, ast.Sub)):
+            sign = 1.0 if isinstance(node.op, ast.Add) else -1.0
+            return _terms(node.left, weight) + _terms(node.right, sign * weight)
+        if isinstance(node.op, ast.Mult):
+            number, rest = (node.left, node.right) if _is_number(node.left) else (node.right, node.left)
+            return _terms(rest, weight * _number(number))
+        if isinstance(node.op, ast.Div):
+            return _terms(node.left, weight / _number(node.right))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return [(weight, *_cell(node, node.func.id))]
+    raise _NotLinearError
+
+
+def _cell(node: ast.Call, function: str) -> tuple[str | None, dict[str, list[Any]]]:
+    if function not in ("count", "sum") or len(node.args) != (function == "sum"):
+        raise _NotLinearError
+    column = None
+    if node.args:
+        (first,) = node.args
+        column = first.id if isinstance(first, ast.Name) else ast.literal_eval(first)
+        if not isinstance(column, str):
+            raise _NotLinearError
+    keys: dict[str, list[Any]] = {}
+    for keyword in node.keywords:
+        value = ast.literal_eval(keyword.value)
+        for name, entry in ({keyword.arg: value} if keyword.arg is not None else dict(value)).items():
+            listed = list(entry) if isinstance(entry, (list, tuple)) else [entry]
+            if name in keys or not listed or not all(isinstance(key, (str, int)) for key in listed):
+                raise _NotLinearError
+            keys[name] = listed
+    return column, keys
+
+
+def _is_number(node: ast.AST) -> bool:
+    try:
+        _number(node)
+    except ValueError:
+        return False
+    return True
+
+
+def _number(node: ast.AST) -> float:
+    value = ast.literal_eval(node)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise _NotLinearError
+    return float(value)
+
+
+_MOST = 20
+
+
+def display_names(called: Mapping[str, str], questions: Sequence[str] = ()) -> dict[str, Any]:
+    """The same as `Result.report` takes it."""
+    names, keys = _split_names(called, questions)
+    labels: dict[str, Any] = {}
+    for column in dict.fromkeys([*names, *keys]):
+        words = keys.get(column)
+        labels[column] = names[column] if words is None else (names[column], words) if column in names else words
+    return labels
+
+
+def check_display_names(name: str, called: Mapping[str, str], queries: Mapping[str, Query[Any, Any]]) -> None:
+    """Refuse words for what no answer names, before anything is spent. Only public names are compared."""
+    keys: dict[str, set[str] | None] = {question: set() for question in queries if question}
+    for query in queries.values():
+        for column, public_keys in query.question.answer_keys().items():
+            known = keys.get(column, set())
+            keys[column] = None if public_keys is None or known is None else known | {str(key) for key in public_keys}
+    names, words = _split_names(called, list(queries))
+    for column in dict.fromkeys([*names, *words]):
+        if column not in keys:
+            raise ArgumentError(
+                f"{name} names {shown(column)}, which no answer is about: known are {listed(sorted(keys), most=_MOST)}."
+            )
+        public_keys = keys[column]
+        for key in words.get(column, ()):
+            if public_keys is not None and key not in public_keys:
+                there = f"known are {listed(sorted(public_keys), most=_MOST)}" if public_keys else "it has none here"
+                raise ArgumentError(f"{name} names the key {shown(key)} of {shown(column)}: {there}.")
+
+
+def _split_names(
+    called: Mapping[str, str], questions: Sequence[str]
+) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
+    """The words for columns and questions, and by column those for its keys."""
+    names: dict[str, str] = {}
+    keys: dict[str, dict[str, str]] = {}
+    for name, words in called.items():
+        column, colon, key = name.partition(":")
+        if colon and name not in questions:
+            keys.setdefault(column, {})[key] = words
+        else:
+            names[name] = words
+    return names, keys
+
+
+class Outputs(OptionGroup):
+    """Where the results go, and in which form."""
+
+    groups = ("output",)
+
+    def check_form(self, question: TableQuestion | StatedQuestion, named: Naming) -> None:
+        """Refuse forms that the answers to a question do not have."""
+        for name, text in self.combine.items():
+            read_combination(f"{named('combine')} of {name}", text)
+        kind = question.kind if isinstance(question, TableQuestion) else None
+        tables = kind is not None and kind.combines
+        several = f"{named('marginals')} or several {named('by')}"
+        for key in ("tidy", "combine"):
+            if getattr(self, key) and not tables:
+                raise ArgumentError(f"{named(key)} goes with {several}: leave it out here.")
+        if self.rows_out is not None and not (kind is not None and kind.makes_rows):
+            raise ArgumentError(f"{named('rows_out')} goes with {named('synthetic')}: leave it out here.")
+        if self.integers and tables and not self.tidy:
+            raise ArgumentError(f"with {several}, {named('integers')} goes with {named('tidy')}: state both.")
+
+    @property
+    def form(self) -> dict[str, Any]:
+        """How the answers are shown."""
+        share = self.too_noisy
+        marked = {} if share is None else {"too_noisy": None if share == OFF else float(share)}
+        return {"tidy": self.tidy, "integers": self.integers, **marked}

@@ -1,0 +1,1 @@
+"""Learning from moments: one release of second moments, on which a model is then solved exactly."""

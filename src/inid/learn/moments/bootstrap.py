@@ -1,0 +1,170 @@
+"""The coupled bootstrap: what a model learned from noisy moments is worth, and intervals, from the same release.
+
+**Two halves of a noisy number.** Let S = s + E be released, E normal with a known variance v. Draw F, normal of
+variance v and independent. Then S + F and S - F are independent, since their covariance is v - v = 0. So what is
+learned from the first can be judged by the second as if it were another release. An error that is linear in the
+moments, as a mean squared error is, is judged without bias: E error(S - F; w(S + F)) = E error(s; w(S + F)) (Oliveira,
+Lei and Tibshirani 2021). The model judged has learned from twice the variance, so the estimate is a little pessimistic.
+With Laplace noise the halves are uncorrelated, not independent, and the statement is approximate. For the sampling
+error of the rows the variance is that of as many normal rows, an approximation too.
+
+The draws come from a fixed stream, so that one release always gives one model. Nothing here needs to be secret: the
+noise that was released came from the operating system.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from inid.arguments import Floats, real, shown
+from inid.errors import ArgumentError
+from inid.learn.moments.normal_equations import Equations, Line, Normal, Solver, least_squares
+from inid.learn.moments.second_moments import Moments, nearest_psd
+
+_DRAWS = 20
+_ROWS_AT_ONCE = 1000
+_INTERVAL_DRAWS = 400
+
+
+def perturbed(
+    moments: Moments, draws: int, *, noise: bool, sampling: bool, laplace: bool = False
+) -> Iterator[tuple[Moments, Moments]]:
+    """Pairs of moments, one after the other, as `perturbed_stacks` draws them."""
+    one, other = perturbed_stacks(moments, draws, noise=noise, sampling=sampling, laplace=laplace)
+    return zip(_each(one), _each(other), strict=True)
+
+
+def perturbed_stacks(
+    moments: Moments, draws: int, *, noise: bool, sampling: bool, laplace: bool = False
+) -> tuple[Moments, Moments]:
+    """Two stacks of moments: with errors of the known size added, with the same errors subtracted."""
+    rng = np.random.default_rng(20_260)
+    width, mean = len(moments.spread), moments.first is not None
+    second, first, factor = np.zeros((draws, width, width)), np.zeros((draws, width)), np.ones((draws, 1))
+    sampled_second, sampled_first = np.zeros_like(second), np.zeros_like(first)
+    for at in range(draws):
+        if noise:
+            draw = rng.laplace if laplace else rng.normal
+            second[at] = draw(size=(width, width))
+            if mean:
+                first[at] = draw(size=width)
+        if sampling:
+            sampled_second[at], sampled_first[at] = _sampling(moments, rng)
+        if noise and moments.rows_spread > 0:  # an error in the number of rows changes the size of all moments
+            factor[at] = moments.rows / max(moments.rows + moments.rows_spread * rng.normal(), moments.rows / 2)
+    deviation = math.sqrt(2) if laplace else 1.0
+    triangle = np.triu(second * (moments.spread / deviation))  # entries of the upper triangle are independent
+    second = triangle + np.triu(triangle, 1).swapaxes(-1, -2) + sampled_second
+    first = first * (moments.first_spread / deviation if mean else 0.0) + sampled_first
+    second[:, moments.one_hot, moments.one_hot] = first[:, moments.one_hot]  # their squares are they themselves
+    return _moved(moments, second, first, factor), _moved(moments, -second, -first, 2 - factor)
+
+
+def expected_errors(equations: Equations, solvers: Sequence[Callable[[Equations], Line]]) -> tuple[Floats, Floats]:
+    """The mean squared error to expect of each solver on new rows, summed over targets, and its standard error."""
+    found = np.zeros((len(solvers), _DRAWS))
+    for at, (one, other) in enumerate(perturbed(equations.moments, _DRAWS, noise=True, sampling=True)):
+        learned, judge = replace(equations, moments=_spread_up(one)), replace(equations, moments=other)
+        for k, solver in enumerate(solvers):
+            found[k, at] = judge.error(solver(learned)).sum()
+    return found.mean(axis=1), found.std(axis=1) / math.sqrt(_DRAWS)
+
+
+def shrinkage(equations: Equations, solver: Solver) -> Floats:
+    """The factor for each target's weights: 1 where noise is small, 0 where there is nothing else.
+
+    The factor k that makes predictions k w.(x - mean) best is (w.c) / (w.G w), c and G being the true covariances. Both
+    are linear in the moments, so each half judges the weights of the other. One standard deviation of what noise adds
+    is subtracted from w.c, the root of the sum of (w_i spread_i)^2: where noise dominates, the factor is then mostly 0.
+    As noise goes to 0, the factor goes to 1 (above it for penalised weights, and clipped to 1).
+    """
+    if not equations.moments.spread.max() > 0:
+        return np.ones(equations.outputs)
+    draws = int(min(max(2000 // len(equations.size), 5), _DRAWS))
+    width = equations.width
+    spread = equations.covariance(equations.moments).spread[width:, :width]
+    one, other = perturbed_stacks(equations.moments, draws, noise=True, sampling=False)
+    weights = replace(equations, moments=_spread_up(one)).solve(solver).weights
+    if equations.origin is not None:
+        truth = other.about(equations.origin).second
+    else:
+        truth = other.second if one.first is None else other.about(-one.first).second
+    agreed = (weights * truth[:, width:, :width]).sum(axis=(0, 2))
+    variance = ((weights * spread) ** 2).sum(axis=(0, 2))
+    length = ((weights @ truth[:, :width, :width]) * weights).sum(axis=(0, 2))
+    agreed -= np.sqrt(variance * draws)  # draws times the root of their mean
+    factor = np.where(length > 0, agreed / np.where(length > 0, length, 1.0), np.where(agreed > 0, 1.0, 0.0))
+    return np.asarray(np.clip(np.where(agreed > 0, factor, 0.0), 0.0, 1.0))
+
+
+def _sampling(moments: Moments, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """The error of the moments of as many normal rows of the same means and covariances (a Wishart matrix)."""
+    width, rows = len(moments.second), max(int(moments.rows), 2)
+    first = np.zeros(width) if moments.first is None else moments.first
+    centred = moments if moments.first is None else moments.about(-first)
+    values, vectors = np.linalg.eigh(nearest_psd(centred.second, np.ones(width), centred.spread))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    covariance = root @ root.T
+    if rows > max(width, _ROWS_AT_ONCE):
+        lower = np.tril(rng.normal(size=(width, width)), -1)  # Bartlett's decomposition of a Wishart matrix
+        np.fill_diagonal(lower, np.sqrt(rng.chisquare(rows - np.arange(width))))
+        half = root @ lower
+        mean = root @ rng.normal(size=width) / math.sqrt(rows)
+    else:
+        drawn = rng.normal(size=(rows, width)) @ root.T
+        half, mean = drawn.T, drawn.mean(axis=0)
+    moved = first + mean * (moments.first is not None)
+    second = half @ half.T / rows - covariance + np.outer(moved, moved) - np.outer(first, first)
+    return second, moved - first
+
+
+def _moved(moments: Moments, second: Floats, first: Floats, factor: Floats) -> Moments:
+    """A stack: errors added, and all of it times a factor."""
+    moved = None if moments.first is None else (moments.first + first) * factor
+    return replace(moments, second=(moments.second + second) * factor[..., None], first=moved)
+
+
+def _each(stack: Moments) -> Iterator[Moments]:
+    firsts = [None] * len(stack.second) if stack.first is None else stack.first
+    return (replace(stack, second=second, first=first) for second, first in zip(stack.second, firsts, strict=True))
+
+
+def _spread_up(moments: Moments) -> Moments:
+    """The same with the spread of two noises."""
+    return replace(moments, spread=moments.spread * math.sqrt(2), first_spread=moments.first_spread * math.sqrt(2))
+
+
+def coefficient_bounds(
+    equations: Equations, penalty: Callable[[Normal], Floats | float], level: float, *, sampling: bool, laplace: bool
+) -> tuple[Floats, Floats]:
+    """The ends of intervals for coefficients of least squares and ridge, in public units, a row for each target.
+
+    Statement. The coefficients w of exact moments solve (G + P) w = c, P being the penalty; the estimate v solves (G +
+    E + P) v = c + e. So v - w = (G + P)^-1 (e - E v), exactly. The law of E and e is public, so errors are drawn from
+    it, and from that of a sample's moments with `sampling`. Each draw, subtracted from the released moments, gives
+    moments that may have been the exact ones, and says how far v would then be off; quantiles of that make the
+    interval.
+
+    Why not to first order: a G that noise made too large makes intervals too short (92 % instead of 95 on three
+    columns, 5,000 rows, epsilon = 1). Why not solve noisier equations for each draw: raised eigenvalues keep these
+    solutions together (77 to 92 % on ten columns and 20,000 rows).
+    """
+    inside = real("level", level, above=0, cure="pass a probability such as 0.95")
+    if not inside < 1:
+        raise ArgumentError(f"level must be a probability below 1, got {shown(level)}: pass 0.95, say.")
+    width, normals = equations.width, equations.normal()
+    found = np.array([least_squares(one, penalty(one)) for one in normals])
+    released = equations.covariance(equations.moments).second
+    errors = np.zeros((_INTERVAL_DRAWS, *found.shape))
+    drawn = perturbed(equations.moments, _INTERVAL_DRAWS, noise=True, sampling=sampling, laplace=laplace)
+    for at, (_, likely) in enumerate(drawn):
+        error = released - equations.covariance(likely).second
+        moved = error[width:, :width] - found @ error[:width, :width]
+        for k, normal in enumerate(replace(equations, moments=likely).normal()):
+            hessian = normal.gram + penalty(normal) * np.eye(width)
+            errors[at, k] = np.linalg.lstsq(hessian, moved[k], rcond=None)[0]
+    # Of n draws, one more falls between the k-th and the l-th smallest with probability (l - k) / (n + 1).
+    low, high = np.quantile(errors, [(1 - inside) / 2, (1 + inside) / 2], axis=0, method="weibull")
+    return found - high, found - low

@@ -1,0 +1,196 @@
+"""Quantiles of sums of Laplace noises, and Fieller's intervals of ratios.
+
+*Two noises* of scales a >= b. With s = b / a, x = t / a and z = x (1 - s) / s,
+
+    P(|sum| > t) = exp(-x) (1 + c(x)),   c(x) = s x / (1 + s) * (1 - exp(-z)) / z.
+
+Why: for a > b the density of the sum is (a^2 f_a - b^2 f_b) / (a^2 - b^2), f the density of one noise, so that the
+probability is (a^2 exp(-t / a) - b^2 exp(-t / b)) / (a^2 - b^2); this is the same without a difference of near numbers,
+and holds for a = b, where (1 - exp(-z)) / z is 1.
+
+The quantile at the failure probability f is a x with x = log(1 / f) + log(1 + c(x)). Here c' = s / (1 + s) exp(-z) lies
+between 0 and 1/2, so that the right-hand side rises with x, by at most half as much; and at x = 2 log(1 / f) it is at
+most x, since log(1 + c) <= c <= x / 2. From there the steps fall to the root and never below it: each is on the safe
+side, and the distance halves.
+"""
+
+import math
+from collections.abc import Callable
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from inid.arguments import Floats
+
+_HALVINGS = 64
+
+_POINTS = 2**14
+_WIDTH = 60.0  # standard deviations after which the law is taken to repeat: what is left there is below 1e-17
+_ROUNDS = 60
+
+
+def tail_of_two(distance: ArrayLike, first: ArrayLike, second: ArrayLike) -> Floats:
+    """P(|sum of two independent Laplace noises of these scales| > distance); beyond 0 it is 0 where both scales are."""
+    large, share = _shape(first, second)
+    away = np.maximum(distance, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        units = np.where(away > 0, away / large, 0.0)
+        return np.asarray(np.exp(-units) * (1 + _excess(units, share)))
+
+
+def quantile_of_two(failure: float, first: ArrayLike, second: ArrayLike) -> Floats:
+    """The distance that |sum of two independent Laplace noises of these scales| exceeds with this probability."""
+    large, share = _shape(first, second)
+    least = -math.log(failure)
+    units = np.full(share.shape, 2 * least)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        for _ in range(_HALVINGS):
+            units = least + np.log1p(_excess(units, share))
+    return np.asarray(units * large)
+
+
+def _shape(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+    """The larger scale, and the smaller one over it."""
+    large = np.maximum(np.abs(first), np.abs(second))
+    small = np.minimum(np.abs(first), np.abs(second))
+    return large, np.divide(small, large, out=np.zeros_like(large), where=large > 0)
+
+
+def _excess(units: Floats, share: Floats) -> Floats:
+    """c(x), x in units of the larger scale."""
+    z = units * (1 - share) / share
+    mean = np.where(z > 0, -np.expm1(-z) / z, 1.0)
+    return np.asarray(np.where(share > 0, share * units / (1 + share) * mean, 0.0))
+
+
+def quantile(scales: Floats, level: float) -> float:
+    """A t with P(|sum of independent Laplace noises of these scales| <= t) >= level, and hardly more.
+
+    Of three noises or more by Gil-Pelaez: P(|X| <= t) = (2 / pi) int sin(ut) / u phi(u) du, phi(u) = prod 1 / (1 +
+    scales^2 u^2), by the trapezoidal rule. What the rule leaves out beyond its last point is at most phi there over pi,
+    and is taken off.
+    """
+    sizes, times = np.unique(np.abs(scales[scales != 0]), return_counts=True)
+    if times.sum() > 2:
+        return _quantile(tuple(sizes.tolist()), tuple(times.tolist()), level)
+    first, second, *_ = [*np.repeat(sizes, times).tolist(), 0.0, 0.0]
+    return float(quantile_of_two(1 - level, first, second))
+
+
+@lru_cache(maxsize=256)  # tables of the same shape have the same law
+@np.errstate(under="ignore")  # the law of many noises vanishes far out
+def _quantile(scales: tuple[float, ...], numbers: tuple[int, ...], level: float) -> float:
+    sizes, times = np.array(scales), np.array(numbers)
+    spread = math.sqrt(2 * float((np.square(sizes) * times).sum()))
+    step = 2 * math.pi / (_WIDTH * spread)
+    points = step * np.arange(1, _POINTS + 1)
+    logs = np.zeros(_POINTS)
+    for size, number in zip(sizes.tolist(), times.tolist(), strict=True):
+        logs -= number * np.log1p(np.square(size * points))
+    phi = np.exp(logs)
+    left = float(phi[-1]) / math.pi
+
+    def inside(t: float) -> float:
+        return step * t / math.pi + 2 / math.pi * float((np.sin(points * t) / points * phi).sum()) * step - left
+
+    low, high = 0.0, _WIDTH / 4 * spread
+    for _ in range(_ROUNDS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if inside(middle) >= level else (middle, high)
+    return high
+
+
+# Fieller's intervals of a ratio of two noisy sums: the ratios that a test with the exact law does not reject.
+#
+# Statement: let S and N be noisy sums with independent noise and exact values S* = r N*. The interval of S / N holds r
+# with at least the stated probability, whatever S* and N* are.
+#
+# Why: S - r N is noise alone, of a law that is known for each r, so that r is in {r : |S - r N| <= Q(r)} with the
+# stated probability, where Q(r) is the quantile of the absolute noise. The interval holds all of this set inside the
+# public range. It also holds r = 0 where N* and S* are both 0, since S - 0 N is noise alone as well.
+#
+# *The set is an interval where N > q*, q the quantile of the noise of N by itself; elsewhere it is not bounded, and
+# the whole public range is taken. For |S - r N| falls with slope N up to r = S / N and rises with slope N from there,
+# and the slope of Q is at most q in size. So their difference has one root on either side of S / N. That the slope is
+# at most q:
+#
+# - Gaussian: Q(r) = z sqrt(s^2 + r^2 n^2) and q = z n.
+# - Two Laplace noises of scales a (of S) and b |r|. Let Q(a, b) be the quantile at the failure probability exp(-L), and
+#   a < b = 1, which is no restriction (a quantile is homogeneous). Put tau = Q (1 - a) / a and F = exp(-tau). The
+#   closed form above, differentiated, gives
+#
+#       dQ/da = (2 a (1 - F) - Q (1 - a^2) F) / ((1 - a^2) (1 - a F)),    dQ/db = Q - a dQ/da.
+#
+#   Both are at least 0, as P(|sum| > t) rises with each scale, and both are at most L:
+#   * dQ/da <= Q / (1 + a), since this is (1 - F) / (1 + F) = tanh(tau / 2) <= tau / 2; and Q <= (1 + a) L, since
+#     1 + c <= 1 + a Q / (1 + a) <= exp(a Q / (1 + a)) in exp(-L) = exp(-Q) (1 + c).
+#   * dQ/db <= L, that is a dQ/da >= log(1 + c): it is enough that a dQ/da >= c = a^2 (1 - F) / (1 - a^2), which is
+#     (e^tau - 1) + a (1 - e^-tau) >= tau (1 + a). Both sides are linear in a; at a = 0 it is e^tau - 1 >= tau, at a = 1
+#     it is 2 sinh(tau) >= 2 tau.
+#   As the second scale is b |r|, the slope of Q in r is at most b L = q.
+# - Sums of more Laplace noises: quantiles of symmetric log-concave laws are convex in the direction (Meyer and Reisner
+#   1991 for convex bodies, Bobkov 2010 for log-concave measures), and the slope of a convex Q is at most its limit, q.
+#
+# *Where the interval lies wholly beyond the public range*, the noise was larger than the stated probability allows for,
+# and nothing is known of the ratio: the whole range is taken. Cut to the range, the interval would be a single point,
+# which says the opposite. A wider interval holds the exact value no less often.
+#
+# What is added to Q for the rounding of released numbers to their grids, half a step of S and |r| half steps of N, has
+# the slope of what is added to q.
+
+_BISECTIONS = 60
+_ROUNDINGS = 1e-9  # of the range: ends without noise may be beyond it by their rounding
+
+
+def clipped_ends(lower: Floats, upper: Floats, least: Floats | float, most: Floats | float) -> tuple[Floats, Floats]:
+    """An interval cut to a public range; the whole range where nothing of the interval is inside."""
+    slack = _ROUNDINGS * (most - least)
+    beyond = (upper < least - slack) | (lower > most + slack)
+    low, high = np.clip(lower, least, most), np.clip(upper, least, most)
+    return np.where(beyond, least, low), np.where(beyond, most, high)
+
+
+def gaussian_ends(
+    sums: tuple[Floats, Floats | float],
+    numbers: tuple[Floats, Floats | float],
+    z: float,
+    bounds: tuple[float, float],
+) -> tuple[Floats, Floats]:
+    """The roots of (S - r N)^2 = z^2 (s^2 + r^2 n^2), held to the bounds.
+
+    The bounds where N <= z n, and where no ratio between the roots is inside.
+    """
+    (total, s), (number, n) = sums, numbers
+    low, high = bounds
+    square = np.square(number) - np.square(z * n)
+    inside = np.square(s * number) + np.square(n * total) - np.square(z * s * n)
+    root, product = z * np.sqrt(np.maximum(inside, 0.0)), total * number
+    bounded = number > z * n
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ends = [np.where(bounded, (product + sign * root) / square, end) for sign, end in ((-1, low), (1, high))]
+    return clipped_ends(ends[0], ends[1], low, high)
+
+
+def searched_ends(
+    total: Floats,
+    number: Floats,
+    least: Floats | float,
+    beyond: Callable[[Floats, Floats], NDArray[np.bool_]],
+    bounds: tuple[float, float],
+) -> tuple[Floats, Floats]:
+    """The same for any law, by halving: either end stays on the side of the rejected ratios."""
+    bounded = number > least
+    ratio = np.divide(total, number, out=np.zeros_like(total), where=bounded)
+    own = np.clip(ratio, *bounds)
+    # Nothing is inside where S / N is beyond the bounds and the nearest of them is rejected.
+    outside = np.abs(ratio - own) > _ROUNDINGS * (bounds[1] - bounds[0])
+    bounded = bounded & ~(outside & beyond(np.abs(total - own * number), own))
+    outer = np.stack([np.full_like(own, bound) for bound in bounds])
+    far, near = outer, np.stack([own, own])
+    for _ in range(_BISECTIONS):  # of both ends at once
+        middle = far / 2 + near / 2
+        out = beyond(np.abs(total - middle * number), middle)
+        far, near = np.where(out, middle, far), np.where(out, near, middle)
+    lower, upper = np.where(bounded, far, outer)
+    return lower, upper

@@ -1,0 +1,150 @@
+"""Every value has a value or is missing: none decides whether an answer comes, or what is refused."""
+
+import datetime as dt
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import inid
+from inid import tables
+from inid.testing import unsafe_no_noise
+from table_sums import BOUNDS, sums
+
+BAD = pc.cast(pa.array([b"F", b"M", b"\xff\xfe", b"F"]), pa.string(), safe=False)
+ROWS = pa.table({"k": BAD, "x": [1.0, 2.0, 3.0, 4.0], "u": [1, 1, 2, 3]})
+
+
+def parquet(folder):
+    pq.write_table(ROWS, folder / "people.parquet", use_dictionary=False)
+    return folder / "people.parquet"
+
+
+SOURCES = {
+    "parquet": parquet,
+    "dictionary": lambda folder: (pq.write_table(ROWS, folder / "d.parquet"), folder / "d.parquet")[1],
+    "dataset": lambda folder: ds.dataset(parquet(folder)),
+    "arrow": lambda _: ROWS,
+    "large": lambda _: ROWS.set_column(0, "k", ROWS["k"].cast(pa.large_string())),
+    "relation": lambda _: duckdb.from_arrow(ROWS),
+    "pandas": lambda _: ROWS.to_pandas(types_mapper=pd.ArrowDtype),
+    "pandas-text": lambda _: ROWS.to_pandas(types_mapper={pa.string(): pd.StringDtype("pyarrow")}.get),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_text_that_is_not_unicode_is_missing(name, tmp_path):
+    """It stopped the query after the charge; sorted by DuckDB, it made sums of 10^18."""
+    data = SOURCES[name](tmp_path)
+    assert sums(data, count=True, by={"k": ["F", "M"]}) == [2, 1]
+    assert sums(data, unit=tables.Person("k", 1), count=True) == [2]
+    assert sums(data, unit=tables.Person("u", 1, order_by="k"))[0] == 3
+    assert sums(data, histogram={"k": ["F", "M"]}) == [2, 1]
+    table = tables.Table(data, bounds=BOUNDS, domains={"k": ["F", "M"], "u": [1, 2, 3]})
+    assert table.where("k == 'F'").query(count=True).exact_sums().tolist() == [2]
+    with unsafe_no_noise():
+        query = table.query(marginals=[("k", "u"), ("u",)])
+        found = query.release(query.plan(inid.PureDP(1.0)))
+        pub = tables.Publication(one=table.query(count=True, by={"k": ["F"]}), two=table.query(mean=["x"]))
+        both = pub.release(pub.plan(inid.PureDP(1.0)))
+    assert round(sum(one.estimate for one in found.answers if one.keys.get("k") == "F")) == 2
+    assert round(both["one"].answers[0].estimate) == 2
+
+
+def test_what_a_lazy_frame_reads_from_files_is_refused_where_a_value_may_stop_it(tmp_path):
+    path = parquet(tmp_path)
+    assert sums(pl.scan_parquet(path), count=True, sum=["x"])[0] == 4
+    for facts in ({"domains": {"k": ["F"]}}, {"unit": tables.Person("k", 1)}):
+        with pytest.raises(inid.ArgumentError, match="UTF-8"):
+            tables.Table(pl.scan_parquet(path), **facts)
+
+
+@pytest.mark.parametrize("rows", ["1\n2\n3\n", "1\n2\n?\n", "?\n1\n2\n"])
+def test_sources_whose_types_follow_from_values_are_refused(tmp_path, rows):
+    path = tmp_path / "people.csv"
+    path.write_text("x\n" + rows)
+    (tmp_path / "people.ndjson").write_text('{"x": 1}\n')
+    lazy = [
+        pl.scan_csv(path),
+        pl.scan_csv(path, schema={"x": pl.Int64}).filter(pl.col("x") > 0),
+        pl.scan_ndjson(tmp_path / "people.ndjson"),
+        duckdb.connect().read_csv(str(path)),
+        duckdb.connect().query(f"FROM '{path}'"),
+        duckdb.connect().query(f"FROM '{tmp_path / 'people.ndjson'}'"),
+        ds.dataset(path, format="csv"),
+        ds.dataset(path, format="csv", schema=pa.schema([("x", pa.int64())])),
+        ds.dataset([ds.dataset(path, format="csv")]),
+    ]
+    for data in lazy:
+        with pytest.raises(inid.ArgumentError, match=r"itself|pass the path"):
+            tables.Table(data)
+    assert sums(path, count=True) == [3]
+
+
+@pytest.mark.parametrize("kind", ["time64", "zone", "date64"])
+def test_far_times_stop_no_query(kind):
+    ticks = np.array([0, 2**62, -(2**62)], dtype=np.int64)
+    types = {"time64": pa.time64("us"), "zone": pa.timestamp("s", "UTC"), "date64": pa.date64()}
+    data = pa.table({"o": pa.array(ticks).view(types[kind]), "u": [1, 1, 2], "x": [1.0, 2.0, 3.0]})
+    relation = duckdb.from_arrow(data)
+    if kind == "zone":
+        with pytest.raises(inid.ArgumentError, match="Arrow's itself"):
+            tables.Table(relation)
+        relation = data
+    frames = [data.to_pandas(types_mapper=pd.ArrowDtype)] if kind != "date64" else []
+    for source in (data, relation, *frames):
+        assert sums(source, count=True) == [3]
+        unit = tables.Person("u", 1, order_by="o")
+        if kind == "zone" and not isinstance(source, pd.DataFrame):
+            with pytest.raises(inid.ArgumentError, match="single values"):
+                sums(source, unit=unit)
+        else:
+            assert sums(source, unit=unit, count=True) == [2]
+
+
+WINTER, SUMMER = pd.Timestamp("2021-01-01 12:00+01:00"), pd.Timestamp("2021-07-01 12:00+02:00")
+INFERRED = {
+    "zones": ([WINTER] * 3, SUMMER),
+    "truths": ([True, False, True], None),
+    "far days": ([pd.Timestamp("2021-01-01")] * 3, dt.date(9999, 12, 31)),
+    "numbers": ([1, 2, 3], "x"),
+    "lengths": ([pd.Timedelta(1)] * 3, "x"),
+}
+
+
+def asked(frame):
+    """What is refused of a column, and what comes of the rows that were there before."""
+    table, answers = tables.Table(frame), []
+    uses = [
+        lambda: tables.Table(frame, bounds={"v": (0, 10)}).query(sum=["v"]),
+        lambda: tables.Table(frame, domains={"v": ["a"]}).query(count=True, by={"v": ["a"]}),
+        lambda: tables.Table(frame, domains={"v": [1, 2]}).query(count=True, by={"v": [1, 2]}),
+        lambda: table.query(count=True, by={"v": [False, True]}),
+        lambda: table.where("v >= date('2020-01-01')").where("i < 3").query(count=True),
+        lambda: table.where("year(v) < 2020").where("i < 3").query(count=True),
+    ]
+    for use in uses:
+        try:
+            answers.append(use().exact_sums().tolist()[-1])
+        except inid.ArgumentError:
+            answers.append("refused")
+    return answers
+
+
+@pytest.mark.parametrize("name", INFERRED)
+def test_one_value_that_changes_the_type_of_a_pandas_column_changes_no_refusal(name):
+    values, odd = INFERRED[name]
+    before = pd.DataFrame({"v": pd.Series(values), "i": [0, 1, 2]})
+    after = pd.DataFrame({"v": pd.Series([*values, odd]), "i": [0, 1, 2, 3]})
+    assert before["v"].dtype != after["v"].dtype
+    assert asked(before) == asked(after)
+    assert "refused" not in asked(before)
+    unit = tables.Person("i", 1, order_by="v")
+    assert sums(before, bounds={}, unit=unit, count=True) == [3]
+    assert sums(after, bounds={}, unit=unit, count=True) == [4]

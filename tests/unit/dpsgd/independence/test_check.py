@@ -1,0 +1,181 @@
+"""The check of a model tells rounding from mixing, in any precision."""
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from inid import dpsgd
+from inid.errors import GuaranteeError
+from internals import module_with
+
+check = module_with("inid.dpsgd.independence", "Independence")
+
+
+def train(net):
+    made = dpsgd.make_private(
+        module=net,
+        optimizer=torch.optim.SGD(net.parameters(), lr=0.1),
+        data_loader=DataLoader(TensorDataset(torch.randn(8, 2)), batch_size=4),
+        noise_multiplier=1.0,
+    )
+    for (x,) in made.data_loader:
+        made.optimizer.zero_grad()
+        made.module(x).square().mean().backward()
+        made.optimizer.step()
+
+
+class Steep(nn.Module):
+    """Doubles 16 times over what its first layer rounds differently for other numbers of examples; may mix them."""
+
+    def __init__(self, mixing):
+        super().__init__()
+        self.first, self.last, self.mixing = nn.Linear(2, 3), nn.Linear(3, 1), mixing
+
+    def forward(self, x):
+        h = self.first(x)
+        h = h * (1 + len(x) * torch.finfo(h.dtype).eps)
+        h = (h + self.mixing * h.mean(0) if self.mixing else h).sigmoid()
+        for _ in range(16):
+            h = 4 * h * (1 - h)
+        return self.last(h)
+
+
+def test_rounding_that_a_steep_network_enlarges_is_not_taken_for_mixing():
+    net = Steep(0.0)
+    kinds = {each.data_ptr(): each.dtype for each in net.parameters()}
+    train(net)
+    assert {each.data_ptr(): each.dtype for each in net.parameters()} == kinds
+
+
+@pytest.mark.parametrize("mixing", [0.5, 1e-6])
+def test_mixing_in_a_steep_network_is_refused(mixing):
+    with pytest.raises(GuaranteeError, match="does not see every example"):
+        train(Steep(mixing))
+
+
+class Halved(nn.Module):
+    """A frozen part in bfloat16 below a head in float32: the two meet under autocast alone."""
+
+    def __init__(self, mixing=0.0):
+        super().__init__()
+        self.base, self.head, self.mixing = nn.Linear(2, 3).bfloat16().requires_grad_(False), nn.Linear(3, 1), mixing
+
+    def forward(self, x):
+        h = self.base(x)
+        return self.head(h + self.mixing * h.mean(0) if self.mixing else h)
+
+
+def test_a_model_that_runs_under_autocast_alone_is_tried_there():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        train(Halved())
+        with pytest.raises(GuaranteeError, match="does not see every example"):
+            train(Halved(0.5))
+    with pytest.raises(RuntimeError, match="dtype"):
+        train(Halved())
+
+
+class Cast(Halved):
+    """A frozen part in bfloat16 below a head that gets float32."""
+
+    def forward(self, x):
+        h = self.base(x.to(self.base.weight.dtype)).to(self.head.weight.dtype)
+        return self.head(h + self.mixing * h.mean(0) if self.mixing else h)
+
+
+def test_mixing_beside_bfloat16_is_seen_in_float64():
+    """What bfloat16 may round differently is as much as mixing gives."""
+    train(Cast())
+    with pytest.raises(GuaranteeError, match="does not see every example"):
+        train(Cast(0.5))
+
+
+def test_layers_of_zeros_are_filled_in_without_spending_the_users_randomness():
+    net = nn.Sequential(nn.Linear(4, 5), nn.Linear(5, 2))
+    nn.init.zeros_(net[1].weight)
+    state = torch.get_rng_state()
+    with check._no_silent_weights(net):
+        assert len(net[1].weight.unique()) == 10
+    assert torch.equal(torch.get_rng_state(), state)
+    assert not net[1].weight.any()
+
+
+def held(gradient):
+    return gradient.clamp(-1e3, 1e3)  # entry by entry, which is each example's own
+
+
+def shortened(gradient):
+    return gradient * (1e3 / gradient.norm()).clamp(max=1.0)  # all examples together, where they are long
+
+
+class Backward(nn.Module):
+    """Changes what flows back between two layers."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.first, self.last, self.change = nn.Linear(2, 3), nn.Linear(3, 1), change
+
+    def forward(self, x):
+        h = self.first(x) * 1
+        if self.change is not None and h.requires_grad:
+            h.register_hook(self.change)
+        return self.last(h)
+
+
+@pytest.mark.parametrize("change", [None, held, lambda gradient: 2 * gradient])
+def test_a_change_of_each_entry_of_long_gradients_is_accepted(change):
+    train(Backward(change))
+
+
+def test_a_change_of_all_examples_where_gradients_are_long_is_refused():
+    with pytest.raises(GuaranteeError, match="gradients that flow back"):
+        train(Backward(shortened))
+
+
+class Counting(nn.Module):
+    """Leaves a counter behind, as an attribute or a buffer, in the forward or in the backward."""
+
+    def __init__(self, how):
+        super().__init__()
+        self.layer, self.how, self.count = nn.Linear(2, 1), how, 0
+        self.register_buffer("calls", torch.zeros((), dtype=torch.long))
+
+    def forward(self, x):
+        if self.how == "attribute":
+            self.count += 1
+        elif self.how == "buffer":
+            self.calls += 1
+        elif self.how == "input":
+            x = x.mul_(1.0)
+        made = self.layer(x)
+        if self.how == "backward" and made.requires_grad:
+            made.register_hook(self._count)
+        return made
+
+    def _count(self, _):
+        self.count += 1
+
+
+@pytest.mark.parametrize("how", ["attribute", "buffer", "input", "backward"])
+def test_what_every_forward_changes_alike_is_fine(how):
+    model = Counting(how)
+    train(model)
+    assert (int(model.calls), model.count) == {"buffer": (2, 0), "input": (0, 0)}.get(how, (0, 2))
+
+
+class Average(nn.Module):
+    """A buffer that follows the examples."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(2, 1)
+        self.register_buffer("mean", torch.zeros(2))
+
+    def forward(self, x):
+        self.mean.mul_(0.9).add_(x.detach().mean(0), alpha=0.1)
+        return self.layer(x)
+
+
+def test_a_buffer_that_follows_the_examples_is_refused():
+    with pytest.raises(GuaranteeError, match=r"buffer 'mean' of module '' \(Average\)"):
+        train(Average())
