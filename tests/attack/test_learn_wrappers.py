@@ -1,6 +1,7 @@
 """What scikit-learn puts around a private estimator: it is known to be safe, or it is named in a warning."""
 
 import warnings
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -16,15 +17,18 @@ from sklearn.ensemble import (
     VotingRegressor,
 )
 from sklearn.feature_selection import RFE, RFECV, SelectFromModel, SequentialFeatureSelector
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import FixedThresholdClassifier, GridSearchCV, TunedThresholdClassifierCV
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import all_estimators
 
 import inid
 from inid import learn
+from inid.learn import readers_of
 from inid.testing import unsafe_seed
 
 BUDGET = inid.ApproxDP(5.0, 1e-6)
@@ -104,6 +108,42 @@ SAFE = {
 def test_a_wrapper_that_only_hands_rows_on_is_spared(wrapper):
     target = np.column_stack([TARGET, TARGET]) if isinstance(wrapper, MultiOutputRegressor) else None
     assert named(wrapper, target) == set()
+
+
+PREFIT = {
+    "calibration": lambda model: CalibratedClassifierCV(FrozenEstimator(model)),
+    "stacking": lambda model: StackingClassifier([("bayes", model)], cv="prefit"),
+    "threshold": lambda model: TunedThresholdClassifierCV(model, cv="prefit", refit=False),
+}
+
+
+@pytest.mark.parametrize("wrap", PREFIT.values(), ids=PREFIT)
+def test_a_wrapper_that_learns_from_predictions_of_a_fitted_model_is_named(wrap):
+    with warnings.catch_warnings(), unsafe_seed(0):
+        warnings.simplefilter("error", learn.NotPrivateStepWarning)
+        model = bayes().fit(ROWS, LABELS)
+        model.predict(ROWS)
+        SelectFromModel(ridge().fit(ROWS, TARGET), prefit=True).fit(ROWS, TARGET)
+    wrapper = wrap(model)
+    (message,) = named(wrapper)
+    assert message.startswith(type(wrapper).__name__)
+
+
+def test_every_wrapper_of_scikit_learn_is_known_to_be_safe_or_named():
+    """A wrapper that a later scikit-learn adds is named until somebody has examined it."""
+    parts = {"estimator": ridge(), "base_estimator": ridge(), "regressor": ridge(), "param_grid": {"alpha": [1.0]}}
+    parts |= dict.fromkeys(("estimators", "steps", "transformer_list"), [("model", ridge())])
+    parts |= {"transformers": [("model", ridge(), [0])], "param_distributions": {"alpha": [1.0]}}
+    spared = set()
+    for name, kind in all_estimators():
+        given = {one: parts[one] for one in signature(kind).parameters if one in parts}
+        if given and not [*readers_of(kind(**given))]:
+            spared.add(name)
+    assert spared == {
+        "ColumnTransformer", "FeatureUnion", "FixedThresholdClassifier", "FrozenEstimator", "MultiOutputClassifier",
+        "MultiOutputRegressor", "OneVsRestClassifier", "Pipeline", "RFE", "SelectFromModel",
+        "TransformedTargetRegressor", "VotingClassifier", "VotingRegressor",
+    }  # fmt: skip
 
 
 def test_several_columns_of_public_labels_are_spared():

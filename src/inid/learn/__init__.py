@@ -58,7 +58,7 @@ from inid.learn.moments.second_moments import (
     plan_moments,
 )
 from inid.learn.naive_bayes import PrivateGaussianNB, class_sensitivity, share_weights, shrunk_moments
-from inid.learn.not_private_steps import NotPrivateStepWarning, row_wise
+from inid.learn.not_private_steps import NotPrivateStepWarning, readers_of, row_wise
 from inid.learn.on_synthetic_rows import OnSyntheticRows
 from inid.learn.pca import PrivatePCA, subspace_recovery_error
 from inid.learn.pipelines import make_private_pipeline

@@ -184,6 +184,7 @@ class NoisyEstimator(PrivateEstimator):
     def _clipped_rows(self, X: Any) -> Floats:
         """Rows to predict, clipped to the bounds as those of the fit were."""
         check_is_fitted(self)
+        warn_of_readers(readers_around(self, fitting=True), _user_level())
         lower, upper = self._clip_bounds
         return clip_to_bounds(read_matrix(self, X, reset=False).floats(), lower, upper, one_hot_groups(self.bounds))
 

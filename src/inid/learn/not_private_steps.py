@@ -44,6 +44,7 @@ _PARTS: dict[type, Callable[[Any], list[Any]]] = {
 }  # fmt: skip
 # These read the set of labels from y: no more than an estimator without `classes`, whose labels are public, does.
 _LABEL_READERS = (VotingClassifier, MultiOutputClassifier, OneVsRestClassifier)
+_FITS = ("fit", "fit_transform", "fit_predict", "partial_fit")
 
 
 class NotPrivateStepWarning(UserWarning):
@@ -111,15 +112,18 @@ def _learns_nothing(step: Any) -> bool:
     return not get_tags(step).requires_fit
 
 
-def readers_around(estimator: Any) -> list[str]:
+def readers_around(estimator: Any, *, fitting: bool = False) -> list[str]:
     """The names of what reads the data without noise around the fit, or the cloning, of a private estimator.
 
     scikit-learn does not tell an estimator what it is part of, so every estimator among the callers is examined, up to
-    another private one, which has examined those beyond it.
+    another private one, which has examined those beyond it. With `fitting` only those in whose own `fit` the call is:
+    a wrapper of a fitted model (`cv="prefit"`, `FrozenEstimator`) learns from its predictions.
     """
     frame, readers = sys._getframe(1), dict[str, None]()  # noqa: SLF001 - no other way is offered
     while frame.f_back is not None:
         frame = frame.f_back
+        if fitting and frame.f_code.co_name not in _FITS:
+            continue
         caller = frame.f_locals.get("self") if "self" in frame.f_code.co_varnames else None
         if caller is estimator or not isinstance(caller, BaseEstimator):
             continue
