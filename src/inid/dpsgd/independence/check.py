@@ -52,7 +52,7 @@ _CHANCES = 8  # seeds that are tried where chance decides
 _LONG = {torch.float16: 2.0**10}  # how much longer other examples' gradients are; 2^20 where it is not said
 _TIMES = 8.0  # of what a repeated run differs by, where no deterministic algorithm is to be had
 _ROUNDING = 2.0**10  # units of rounding that such a run may differ by, at most
-_COARSE = 2.0**-4  # how far outputs may differ, relative to their length, that are computed in two ways
+_COARSE = 2.0**-4  # how far outputs may differ that are computed in two ways, relative to how they vary by example
 _SHOWN = 300  # characters of an error
 _ZEROS = "zeros"  # in the place of gradients that are all 0
 _SEEDS = count(1)  # another for every check
@@ -93,7 +93,7 @@ class Independence:
 
     def _tried(self, check: "_Check", args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallPlan:
         try:
-            return check.plan()
+            plan = check.plan()
         except GuaranteeError:
             raise
         except Exception as error:
@@ -107,6 +107,17 @@ class Independence:
                 "examples in the first dimension of every layer, and pass example= (three made-up or public "
                 f"examples, as the model is called with) where random ones are not valid. {shown}"
             ) from error
+        if check.skipped:
+            kinds = "; ".join(f"{kind} ({why})" for kind, why in check.skipped.items())
+            cure = (
+                "" if self._example is not None else " Pass example= with public examples to have it checked on these."
+            )
+            warnings.warn(
+                "the check that examples keep apart passed over what the private module cannot be run on: "
+                f"{kinds}.{cure}",
+                stacklevel=2,
+            )
+        return plan
 
 
 @dataclass(eq=False)
@@ -201,7 +212,7 @@ class _Check:
         self._keep = self._settled = False
         self._widened: GuaranteeError | None = None
         self._floor: Evidence | None = None
-        self._skipped: dict[str, str] = {}
+        self.skipped: dict[str, str] = {}
 
     def plan(self) -> CallPlan:
         """The plan of the model's calls, if it keeps examples apart."""
@@ -236,13 +247,6 @@ class _Check:
                         self._settled = True
             finally:
                 self._start.put_back()
-        if self._skipped:
-            kinds = "; ".join(f"{kind} ({why})" for kind, why in self._skipped.items())
-            warnings.warn(
-                f"the check that examples keep apart passed over what the private module cannot be run on: {kinds}. "
-                "Pass example= with public examples to have it checked on these.",
-                stacklevel=2,
-            )
         return plan
 
     def _widen_failed(self, error: LayerFailedError) -> None:
@@ -339,10 +343,19 @@ class _Check:
             self._model.probe(*self._made_up.batch(rows, self._seed), plan, self._views, evidence)
         for leaf, along, found in zip(plain, plan.output, evidence.output, strict=False):
             if along is not None and isinstance(leaf, Tensor) and leaf.is_floating_point():
-                joint = torch.cat([found[each] for each in every], along).double().nan_to_num()
-                apart = torch.linalg.vector_norm(joint - leaf.cpu().double().nan_to_num())
-                if not apart <= _COARSE * torch.linalg.vector_norm(joint):
+                joint = torch.stack([found[each] for each in every]).double().nan_to_num()
+                split = leaf.unflatten(along, (len(every), -1)).movedim(along, 0)  # type: ignore[no-untyped-call]
+                apart = torch.linalg.vector_norm(joint - split.cpu().double().nan_to_num())
+                # Outputs are often nearly the same for all examples; what another function does shows in the rest.
+                varies = _COARSE * torch.linalg.vector_norm(joint - joint.mean(0))
+                rounding = min(_COARSE, _ROUNDING * self._eps(leaf)) * torch.linalg.vector_norm(joint)
+                if not apart <= torch.maximum(varies, rounding):
                     raise GuaranteeError(str(error))
+
+    def _eps(self, leaf: Tensor) -> float:
+        kind = self._gpus[0].type if self._gpus else "cpu"
+        within = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else leaf.dtype
+        return max(torch.finfo(within).eps, torch.finfo(leaf.dtype).eps)
 
     def _base(self, plan: CallPlan, rows: int, seed: int) -> tuple[Batch, Evidence, bool]:
         base = self._made_up.batch(rows, seed)
@@ -391,7 +404,7 @@ class _Check:
         except (GuaranteeError, _PlanAgainError, _RepeatedRunDiffersError):
             raise
         except Exception as error:  # noqa: BLE001 - the model's own, on what it may never meet
-            self._skipped[_SAID[kind]] = type(error.__cause__ or error).__name__
+            self.skipped[_SAID[kind]] = type(error.__cause__ or error).__name__
             return None
 
     def _compare_again(self, plan: CallPlan, base: Batch, evidence: Evidence, after: AttributeSnapshot | None) -> None:
@@ -443,7 +456,7 @@ class _Check:
                 args, kwargs = pytree.tree_map_only(Tensor, Tensor.cpu, self._made_up.batch(rows, 1, kind))
                 own(*args, **kwargs)
         except Exception as error:  # noqa: BLE001 - the model's own, on what it may never meet
-            self._skipped[_SAID[kind]] = type(error).__name__
+            self.skipped[_SAID[kind]] = type(error).__name__
             return False
         return True
 
@@ -472,9 +485,9 @@ class _Check:
         if expected.draws != made.draws:
             named = "the private module" if found.unit is None else found.unit.title
             return GuaranteeError(
-                f"before {named} random numbers are drawn by the values of the examples (as gamma and Dirichlet "
-                "samplers do), so that one example decides what others draw: draw with a generator per example, or put "
-                "the sampler into a module of its own with parameters."
+                f"before {named} random numbers are drawn by the values of the examples (as gamma, Dirichlet and "
+                "Poisson samplers do), so that one example decides what others draw: draw as many numbers for every "
+                "example (torch.rand, torch.randn), and transform those."
             )
         config = getattr(self._module, "config", None)
         if kind in {"padding", "gaps", "reverse"} and getattr(config, "_attn_implementation", None) == "sdpa":

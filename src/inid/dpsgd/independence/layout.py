@@ -62,7 +62,12 @@ def infer_call_plan(run: Callable[[int, frozenset[Unit]], Shapes], few: int, mor
             if not shared:
                 raise
             raise SameForAllError(next(iter(shared))) from error
-        plan = _compared(one, other)
+        try:
+            plan = _compared(one, other)
+        except GuaranteeError as error:
+            if not shared:  # without repeated inputs there was nothing wrong
+                raise
+            raise SameForAllError(next(iter(shared))) from error
         if shared:
             _check_same(before, one.output, next(iter(shared)))
         if plan.shared == shared:
