@@ -44,14 +44,14 @@ def shown(value: object) -> str:
 
 def _written(value: object) -> str:
     if type(value) in _BRACKETS:
-        left, right = _BRACKETS[type(value)]
-        return f"{left}{', '.join(map(_written, islice(value, _SHOWN_LENGTH)))}{right}"  # type: ignore[call-overload]
+        opening, closing = _BRACKETS[type(value)]
+        return f"{opening}{', '.join(map(_written, islice(value, _SHOWN_LENGTH)))}{closing}"  # type: ignore[call-overload]
     if type(value) is dict:
         pairs = (f"{_written(key)}: {_written(entry)}" for key, entry in islice(value.items(), _SHOWN_LENGTH))
         return f"{{{', '.join(pairs)}}}"
-    own = type(value).__module__.partition(".")[0] == "inid"
+    is_ours = type(value).__module__.partition(".")[0] == "inid"
     plain = isinstance(value, _PLAIN) and not isinstance(value, np.generic)
-    return repr(value) if own or plain else f"<{type(value).__name__}>"
+    return repr(value) if is_ours or plain else f"<{type(value).__name__}>"
 
 
 def shown_entry(given: object, numbers_: NDArray[Any], at: int) -> str:
@@ -143,8 +143,8 @@ def array(
     if length is not None:
         lengths = [length] if isinstance(length, int) else sorted(set(length))
         if raw.size not in lengths:
-            wanted = " or ".join(str(n) for n in lengths)
-            raise ArgumentError(f"{name} must have {wanted} entries, got {raw.size}: {cure}.")
+            alternatives = " or ".join(str(n) for n in lengths)
+            raise ArgumentError(f"{name} must have {alternatives} entries, got {raw.size}: {cure}.")
     with np.errstate(all="ignore"):
         numbers_ = np.array(raw, dtype=np.float64)
         if up and raw.dtype != np.float64 and raw.dtype.itemsize >= 8:
@@ -179,13 +179,13 @@ def labels(value: object, count: int) -> tuple[str, ...] | None:
     words = tuple(str(word) if isinstance(word, str) else word for word in value)
     if len(words) != count:
         raise ArgumentError(f"labels must have {count} entries, got {len(words)}: {cure}.")
-    seen: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for at, word in enumerate(words):
         if not (isinstance(word, str) and word):
             raise ArgumentError(f"labels[{at}] must be a non-empty string, got {type(word).__name__}: {cure}.")
-        if word in seen:
-            raise ArgumentError(f"labels[{at}] is the string of labels[{seen[word]}] once more: {cure}.")
-        seen[word] = at
+        if word in positions:
+            raise ArgumentError(f"labels[{at}] is the string of labels[{positions[word]}] once more: {cure}.")
+        positions[word] = at
     return words
 
 

@@ -32,13 +32,13 @@ _IN_QUOTES = (
 
 def without_passwords(text: str) -> str:
     """A text in which passwords of addresses are replaced by ***, also of addresses that are not well formed."""
-    text = _QUOTED.sub(lambda found: found[1] + _masked(found[2], _IN_QUOTES) + found[1], text)
+    text = _QUOTED.sub(lambda match: match[1] + _masked(match[2], _IN_QUOTES) + match[1], text)
     return _masked(text, _SECRETS)
 
 
 def _masked(text: str, secrets: tuple[tuple[re.Pattern[str], str], ...]) -> str:
-    for pattern, shown in secrets:
-        text = pattern.sub(shown, text)
+    for pattern, replacement in secrets:
+        text = pattern.sub(replacement, text)
     return text
 
 
@@ -88,14 +88,14 @@ class InidError(Exception):
             if not isinstance(fact, Fact):  # the value is not shown: it may be one of a table
                 raise TypeError(f"{name} is a {type(fact).__name__}, and an error holds public facts alone")
         # Sentences are made of facts, too; and each is one thing, as what stands in quotation marks.
-        found = {name: type(fact)(_masked(_masked(fact, _IN_QUOTES), _SECRETS)) for name, fact in facts.items()}
-        self.code, self.facts, self.place = code, found, ""
+        masked = {name: type(fact)(_masked(_masked(fact, _IN_QUOTES), _SECRETS)) for name, fact in facts.items()}
+        self.code, self.facts, self.place = code, masked, ""
 
     def within(self, place: str) -> Self:
         """The same error, about one of several questions."""
-        made = type(self)(f"{place}: {self}")
-        made.__dict__ |= self.__dict__ | {"place": without_passwords(place)}
-        return made
+        error = type(self)(f"{place}: {self}")
+        error.__dict__ |= self.__dict__ | {"place": without_passwords(place)}
+        return error
 
 
 class ArgumentError(InidError, ValueError):

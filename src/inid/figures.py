@@ -71,16 +71,16 @@ def panels(count: int, width: float = 6.0, height: float = 3.6) -> "Figure":
     return figure  # type: ignore[no-any-return]
 
 
-def errors_beside(
+def compare_errors(
     ax: "Axes",
     labels: Sequence[str],
-    own: Sequence[float] | Floats,
+    errors: Sequence[float] | Floats,
     baselines: Mapping[str, Sequence[float] | Floats],
     tolerance: Sequence[float | None] | None = None,
 ) -> None:
     """Standard deviations of many numbers under a plan, beside baselines and tolerances, on a logarithmic axis."""
     places = np.arange(len(labels))[::-1]
-    series = {"this plan": own, **baselines}
+    series = {"this plan": errors, **baselines}
     for number, (name, values) in enumerate(series.items()):
         size = 7 if number == 0 else 5
         face = COLOURS[number] if number == 0 else "white"

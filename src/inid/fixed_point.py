@@ -75,11 +75,11 @@ class Grid:
             raise ArgumentError(
                 f"bounds[{column!r}] = ({lower:g}, {upper:g}) have no grid of normal floats: change the column's unit."
             )
-        made = cls._at(lower, upper, middle, bits)
+        grid = cls._at(lower, upper, middle, bits)
         # The division above may have rounded up to a power of two, and `below` lies a little beyond the lower bound.
-        while max(made.below + made.most, 2 * made.size) > largest:
-            made = cls._at(lower, upper, middle, made.bits - 1)
-        return made
+        while max(grid.below + grid.most, 2 * grid.size) > largest:
+            grid = cls._at(lower, upper, middle, grid.bits - 1)
+        return grid
 
     @classmethod
     def _at(cls, lower: float, upper: float, middle: float, bits: int) -> Self:

@@ -180,7 +180,7 @@ def charge(plan: NoisePlan, ledger: "Ledger | None", label: str, *, delta: float
 
 
 def charge_together(
-    plans: Sequence[NoisePlan | GaussianDP], whole: Any, ledger: "Ledger | None", label: str, *, delta: float = 0.0
+    plans: Sequence[NoisePlan | GaussianDP], charge: Any, ledger: "Ledger | None", label: str, *, delta: float = 0.0
 ) -> list[Paid | PaidPart]:
     """The same for several plans that are paid by one charge, and whose noise comes from one source."""
     known = [one for one in plans if not isinstance(one, GaussianDP)]
@@ -197,7 +197,7 @@ def charge_together(
         _ = one.certificate  # raises where a plan breaks its promise
         check_scales(one.run_scales)
     source = current_source()
-    receipt = None if ledger is None else ledger.charge(whole, label=label, private=source.private, delta=delta)
+    receipt = None if ledger is None else ledger.charge(charge, label=label, private=source.private, delta=delta)
     number = getattr(receipt, "id", None)
     return [
         PaidPart(plan, label, source, number)
@@ -395,8 +395,8 @@ class Largest:
     def draw(self, exact: Any, noise: NoisePlan, source: RandomSource) -> Drawn:
         """The position, as one number."""
         most = float(limits(noise.scales)[0])
-        held = np.clip(np.nan_to_num(np.asarray(exact), nan=0.0, posinf=most, neginf=-most), -most, most)
-        return Drawn(np.array([float(noisy_argmax(held.tolist(), float(noise.scales[0]), source))]))
+        scores = np.clip(np.nan_to_num(np.asarray(exact), nan=0.0, posinf=most, neginf=-most), -most, most)
+        return Drawn(np.array([float(noisy_argmax(scores.tolist(), float(noise.scales[0]), source))]))
 
 
 def plan_selection(score_range: float, budget: Budget, *, neighbours: Neighbours = "add_remove") -> NoisePlan:

@@ -32,21 +32,28 @@ RETIRED = {
     "looked": "PreliminaryRelease",
     "descended": "DescentResult",
 }
+# Words that say how a value came about, not what it is.
+PARTICIPLES = {"found", "made", "own", "held", "wanted", "seen", "kept", "told", "said", "met", "whole", "beside"}
+ROOMS_OF_NOUNS = ("curves", "numbers", "schema", "sets", "testing")  # no variable in these has such a name
 
 
 def names(path: Path) -> set[str]:
     """The names that a file gives: its own, and those of classes, functions, arguments, variables and attributes."""
-    found = {path.stem, path.parent.name}
+    names = {path.stem, path.parent.name} | variables(path)
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            found.add(node.name)
-        elif isinstance(node, ast.arg):
-            found.add(node.arg)
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
+            names.add(node.name)
         elif isinstance(node, ast.Attribute):
-            found.add(node.attr)
-    return {name.strip("_").lower() for name in found}
+            names.add(node.attr)
+    return {name.strip("_").lower() for name in names}
+
+
+def variables(path: Path) -> set[str]:
+    """The variables and arguments of a file."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)} | {
+        node.arg for node in nodes if isinstance(node, ast.arg)
+    }
 
 
 def test_retired_words_are_in_no_name():
@@ -64,3 +71,19 @@ def test_a_retired_word_is_noticed_as_a_file_a_class_a_function_and_a_variable(t
         "class LayerRule:\n    def found_out(self, lost_in_noise):\n        self._plain_state = kept_memory = 1\n"
     )
     assert names(path) >= {"held_sums", "layerrule", "found_out", "lost_in_noise", "plain_state", "kept_memory"}
+
+
+def test_variables_are_nouns():
+    assert all((SOURCE / room).is_dir() for room in ROOMS_OF_NOUNS)
+    files = [path for room in ROOMS_OF_NOUNS for path in (SOURCE / room).rglob("*.py")]
+    assert [
+        f"{path.relative_to(SOURCE)}: {sorted(bad)}" for path in files if (bad := variables(path) & PARTICIPLES)
+    ] == []
+
+
+def test_a_participle_is_noticed_as_a_variable_an_argument_and_a_loop(tmp_path):
+    path = tmp_path / "file.py"
+    path.write_text(
+        "def f(held):\n    for own in held:\n        found = own.made\n    return [kept for kept in found]\n"
+    )
+    assert variables(path) & PARTICIPLES == {"held", "own", "found", "kept"}

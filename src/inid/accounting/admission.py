@@ -28,25 +28,25 @@ class NoRoomError(BudgetError):
     """A part of a ledger was asked for of which less is left."""
 
 
-def what_fits(terms: Terms, left: Amounts, counted: Currency | None, charge: Charge | None = None) -> str:
+def what_fits(terms: Terms, room: Amounts, currency: Currency | None, charge: Charge | None = None) -> str:
     """One sentence: what the ledger still has room for, as Python and as options of the command."""
-    found, fits = [], largest(terms, left, counted)
+    sentences, fits = [], largest(terms, room, currency)
     if fits["epsilon"]:
-        found.append("inid.PureDP(epsilon={0}) (--epsilon {0}, without --delta)".format(fits["epsilon"]))
+        sentences.append("inid.PureDP(epsilon={0}) (--epsilon {0}, without --delta)".format(fits["epsilon"]))
     if fits["mu"]:
-        found.append("inid.GaussianDP(mu={0}) (--mu {0})".format(fits["mu"]))
+        sentences.append("inid.GaussianDP(mu={0}) (--mu {0})".format(fits["mu"]))
     if fits["part"]:
-        found.append('ledger.part("{0}") (--part {0})'.format(fits["part"]))
-    steps = _fewer_steps(left, charge)
+        sentences.append('ledger.part("{0}") (--part {0})'.format(fits["part"]))
+    steps = _fewer_steps(room, charge)
     if steps:
-        found.append(f"{steps} of these steps")
-    return f"What still fits: {', or '.join(found)}." if found else "Nothing fits any more."
+        sentences.append(f"{steps} of these steps")
+    return f"What still fits: {', or '.join(sentences)}." if sentences else "Nothing fits any more."
 
 
-def largest(terms: Terms, left: Amounts, counted: Currency | None) -> dict[str, Words]:
+def largest(terms: Terms, room: Amounts, currency: Currency | None) -> dict[str, Words]:
     """The largest epsilon, mu and part that still fit, as facts of a refusal; empty where there is none."""
-    found = largest_epsilon(terms, left) or "", largest_mu(terms, left) or "", largest_part(terms, left, counted)
-    return {name: Words(value) for name, value in zip(("epsilon", "mu", "part"), found, strict=True)}
+    sizes = largest_epsilon(terms, room) or "", largest_mu(terms, room) or "", largest_part(terms, room, currency)
+    return {name: Words(value) for name, value in zip(("epsilon", "mu", "part"), sizes, strict=True)}
 
 
 def met(sums: Amounts, price: Amounts) -> str:
@@ -56,7 +56,7 @@ def met(sums: Amounts, price: Amounts) -> str:
     return "Gaussian noise after Laplace noise" if price["epsilon"] is None else "Laplace noise after Gaussian noise"
 
 
-def mix(terms: Terms, sums: Amounts, price: Amounts, counted: Currency | None) -> str:
+def mix(terms: Terms, sums: Amounts, price: Amounts, currency: Currency | None) -> str:
     """A sentence where Laplace noise meets Gaussian noise in one ledger: that this is why, and what a third buys.
 
     Rule (a) counts Laplace noise alone, so a mix has to fit the others, in which Laplace noise is dear. Parts are
@@ -66,8 +66,8 @@ def mix(terms: Terms, sums: Amounts, price: Amounts, counted: Currency | None) -
     if not order:
         return ""
     limits: Mapping[Currency, Fraction] = dict(terms.limits)
-    whole = terms.order is None or terms.order.denominator == 1
-    names = [c for c in limits if limits[c] and (counted in (None, c)) and (c != "renyi" or whole)]
+    is_integer = terms.order is None or terms.order.denominator == 1
+    names = [c for c in limits if limits[c] and (currency in (None, c)) and (c != "renyi" or is_integer)]
     thirds = ", or ".join(str(part_of(terms, c, limits[c] / 3)) for c in names)
     return (
         f"This is a mix, {order}, which no sum of epsilons bounds. Parts fit in any mix: "
@@ -75,14 +75,14 @@ def mix(terms: Terms, sums: Amounts, price: Amounts, counted: Currency | None) -
     )
 
 
-def largest_epsilon(terms: Terms, left: Amounts) -> float:
+def largest_epsilon(terms: Terms, room: Amounts) -> float:
     """The largest epsilon, to 4 digits, of a PureDP plan that some rule still accepts; 0 when there is none.
 
     Laplace noise on one number is the worst case of an epsilon in every currency.
     """
-    left = _without_traces(terms, left)
-    best = left.get("epsilon") or Fraction(0)
-    mu_squared, rho, renyi = (left.get(name) for name in ("mu_squared", "rho", "renyi"))
+    room = _without_traces(terms, room)
+    best = room.get("epsilon") or Fraction(0)
+    mu_squared, rho, renyi = (room.get(name) for name in ("mu_squared", "rho", "renyi"))
     mu = decimal_root_down(mu_squared) if mu_squared else 0.0
     if mu:
         best = max(best, Fraction(GaussianDP(mu).laplace_epsilon))
@@ -94,45 +94,45 @@ def largest_epsilon(terms: Terms, left: Amounts) -> float:
     return _rounded_down(best)
 
 
-def largest_mu(terms: Terms, left: Amounts) -> float:
+def largest_mu(terms: Terms, room: Amounts) -> float:
     """The largest mu, to 4 digits, of a GaussianDP plan that some rule still accepts; 0 when there is none."""
-    left = _without_traces(terms, left)
-    squares = [left.get("mu_squared"), 2 * rho if (rho := left.get("rho")) else None]
-    renyi = left.get("renyi")
+    room = _without_traces(terms, room)
+    squares = [room.get("mu_squared"), 2 * rho if (rho := room.get("rho")) else None]
+    renyi = room.get("renyi")
     if renyi and terms.order is not None:
         squares.append(2 * renyi / terms.order)
     best = max((square for square in squares if square is not None), default=Fraction(0))
     return _rounded_down(Fraction(decimal_root_down(best))) if best > 0 else 0.0
 
 
-def largest_promises(total: Budget, terms: Terms, left: Amounts) -> tuple[Budget, ...]:
+def largest_promises(total: Budget, terms: Terms, room: Amounts) -> tuple[Budget, ...]:
     """The largest promise of each kind, to 4 digits, under which a plan for one number still fits, whatever its noise.
 
     Pure and Gaussian DP are counted by the rule that leaves most. Totals in zero-concentrated and Renyi DP name those,
     in which a plan costs the decimal that was promised; an ApproxDP total names an (epsilon, delta) at its own delta,
     for which noise of either kind fits.
     """
-    epsilon, mu = largest_epsilon(terms, left), largest_mu(terms, left)
-    found: list[Budget] = [PureDP(epsilon)] if epsilon else []
-    found += [GaussianDP(mu)] if mu else []
-    if isinstance(total, ZCDP) and (rho := _rounded_down(left.get("rho") or Fraction(0))):
-        found.append(ZCDP(rho))
-    if isinstance(total, RenyiDP) and (divergence := _rounded_down(left.get("renyi") or Fraction(0))):
-        found.append(RenyiDP(total.order, divergence))
+    epsilon, mu = largest_epsilon(terms, room), largest_mu(terms, room)
+    promises: list[Budget] = [PureDP(epsilon)] if epsilon else []
+    promises += [GaussianDP(mu)] if mu else []
+    if isinstance(total, ZCDP) and (rho := _rounded_down(room.get("rho") or Fraction(0))):
+        promises.append(ZCDP(rho))
+    if isinstance(total, RenyiDP) and (divergence := _rounded_down(room.get("renyi") or Fraction(0))):
+        promises.append(RenyiDP(total.order, divergence))
     if isinstance(total, ApproxDP) and epsilon and mu:
         gaussian_epsilon = Fraction(epsilon_of(mu, total.delta)) * _A_BIT_LESS  # affords a mu below this one
         below = _rounded_down(min(Fraction(epsilon), gaussian_epsilon))
-        found += [ApproxDP(below, total.delta)] if below else []
-    return tuple(found)
+        promises += [ApproxDP(below, total.delta)] if below else []
+    return tuple(promises)
 
 
-def largest_part(terms: Terms, left: Amounts, counted: Currency | None) -> str:
+def largest_part(terms: Terms, room: Amounts, currency: Currency | None) -> str:
     """The largest part, to 4 decimals, that still fits in the currency of parts; "" when there is none."""
-    rest = None if counted is None else left.get(counted)
+    rest = None if currency is None else room.get(currency)
     limits: Mapping[Currency, Fraction] = dict(terms.limits)
-    if counted is None or not rest:
+    if currency is None or not rest:
         return ""
-    steps = math.floor(rest / limits[counted] * 10**_DIGITS)
+    steps = math.floor(rest / limits[currency] * 10**_DIGITS)
     return f"{steps / 10**_DIGITS:g}" if steps else ""
 
 
@@ -146,19 +146,19 @@ def relation_cure(ledger: Neighbours, charged: Neighbours) -> str:
     return f'plan with neighbours="{ledger}" (of the sensitivity, the estimator, the table or the training)'
 
 
-def _without_traces(terms: Terms, left: Amounts) -> Amounts:
+def _without_traces(terms: Terms, room: Amounts) -> Amounts:
     """What is left, but nothing where decimals that were rounded leave a trace of the limit: nobody can use it."""
     limits: Mapping[Currency, Fraction] = dict(terms.limits)
-    least = {name: limits.get(name, Fraction(0)) * _A_TRACE for name in left}  # a reserve of delta has no limit there
-    return {name: rest and (rest if rest > least[name] else Fraction(0)) for name, rest in left.items()}
+    least = {name: limits.get(name, Fraction(0)) * _A_TRACE for name in room}  # a reserve of delta has no limit there
+    return {name: rest and (rest if rest > least[name] else Fraction(0)) for name, rest in room.items()}
 
 
-def _fewer_steps(left: Amounts, charge: Charge | None) -> int:
+def _fewer_steps(room: Amounts, charge: Charge | None) -> int:
     """How many steps of a refused run would fit; 0 where that is none, or not known."""
     what = None if charge is None else charge.what
     if charge is None or not isinstance(what, Composition) or not isinstance(what.loss, Subsampled):
         return 0
-    pairs = [(left.get(currency), price) for currency, price in charge.price.items()]
+    pairs = [(room.get(currency), price) for currency, price in charge.price.items()]
     # Costs are sums over equal steps, rounded up once: one step less than the quotient leaves room for that.
     counts = [math.ceil(rest / price * what.loss.steps) - 1 for rest, price in pairs if rest and price]
     return max([0, *(min(count, what.loss.steps - 1) for count in counts)])
@@ -172,10 +172,10 @@ def _rounded_down(value: Fraction) -> float:
     return decimal_down(Fraction(math.floor(value * scale)) / scale)
 
 
-def priced(settings: Settings, what: object, taken: Fraction = Fraction(0)) -> Charge:
+def priced(settings: Settings, what: object, delta: Fraction = Fraction(0)) -> Charge:
     """What would be charged, proved, with its price in the ledger's currencies and what it takes from the reserve."""
-    asked, beside = charge_of(what)
-    charge = Charge.of(asked, settings.terms.currencies, settings.terms.order, taken + beside)
+    asked, extra = charge_of(what)
+    charge = Charge.of(asked, settings.terms.currencies, settings.terms.order, delta + extra)
     if not covered(settings.neighbours, charge.neighbours):
         raise BudgetError(
             f'the plan is for neighbours="{charge.neighbours}", the ledger counts "{settings.neighbours}", '
@@ -200,12 +200,12 @@ def _is_the_whole(total: Budget, charge: Charge) -> bool:
     return promise.epsilon <= total.epsilon and delta + charge.taken <= decimal_fraction(total.delta)
 
 
-def admitted(settings: Settings, seen: History, charge: Charge) -> Amounts:
+def admitted(settings: Settings, history: History, charge: Charge) -> Amounts:
     """The cost to record, if some rule accepts the whole history with this charge."""
     terms, price = settings.terms, charge.price
-    if (terms.reserve is not None or not charge.taken) and accepts(terms, added(seen.sums, price)):
+    if (terms.reserve is not None or not charge.taken) and accepts(terms, added(history.sums, price)):
         return price
-    if terms.whole and seen.charges == 0 and _is_the_whole(settings.total, charge):
+    if terms.whole and history.charges == 0 and _is_the_whole(settings.total, charge):
         return terms.everything
     if charge.taken and terms.reserve is None:
         raise BudgetError(
@@ -215,7 +215,7 @@ def admitted(settings: Settings, seen: History, charge: Charge) -> Amounts:
             code="reserve_missing",
             delta=Words(f"{float(charge.taken):.3g}"),
         )
-    if terms.reserve is not None and charge.taken > (rest := terms.reserve - (seen.sums["delta"] or 0)):
+    if terms.reserve is not None and charge.taken > (rest := terms.reserve - (history.sums["delta"] or 0)):
         raise BudgetError(
             f"the charge takes delta={float(charge.taken):.3g} on top of its noise, and the ledger has "
             f"{decimal_down(max(rest, Fraction(0)))!r} of its reserve of {float(terms.reserve):.3g} left: state "
@@ -231,26 +231,26 @@ def admitted(settings: Settings, seen: History, charge: Charge) -> Amounts:
             code="cost_uncounted",
             total=_numbers(settings.total),
         )
-    if seen.charges and all(amount is None for amount in seen.sums.values()):
+    if history.charges and all(amount is None for amount in history.sums.values()):
         raise BudgetError(
             f"the ledger takes no more charges: its whole promise, {settings.total}, was spent on charge 1. "
             "Open another ledger by name=... for other people's data.",
             code="ledger_closed",
             total=_numbers(settings.total),
         )
-    left = left_of(terms, seen.sums)
-    fits = what_fits(terms, dict(left.amounts), settings.counted, charge)
-    mixed = mix(terms, seen.sums, price, settings.counted) if seen.charges else ""
+    room = left_of(terms, history.sums)
+    fits = what_fits(terms, dict(room.amounts), settings.counted, charge)
+    mixed = mix(terms, history.sums, price, settings.counted) if history.charges else ""
     raise BudgetError(
-        f"the budget has no room for this charge: it costs {spending(terms, price)}; left is {left} of "
-        f"{settings.total} after {times(seen)}. {mixed}{fits} A total cannot grow.",
+        f"the budget has no room for this charge: it costs {spending(terms, price)}; left is {room} of "
+        f"{settings.total} after {times(history)}. {mixed}{fits} A total cannot grow.",
         code="no_room",
         cost=Words(spending(terms, price)),
-        left=Words(left),
+        left=Words(room),
         total=_numbers(settings.total),
-        times=Words(times(seen)),
-        mixed=Words(met(seen.sums, price) if seen.charges else ""),
-        **largest(terms, dict(left.amounts), settings.counted),
+        times=Words(times(history)),
+        mixed=Words(met(history.sums, price) if history.charges else ""),
+        **largest(terms, dict(room.amounts), settings.counted),
     )
 
 

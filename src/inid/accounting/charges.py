@@ -87,8 +87,8 @@ class Charge:
         return _json(composition_to_dict(self.what)), _json(proof.to_dict() | name)
 
 
-def _taking(price: Amounts, taken: Fraction) -> Amounts:
-    return {**price, "delta": taken} if "delta" in price else price
+def _taking(price: Amounts, delta: Fraction) -> Amounts:
+    return {**price, "delta": delta} if "delta" in price else price
 
 
 def covered(ledger: Neighbours, charged: Neighbours) -> bool:

@@ -145,8 +145,8 @@ def compose(*parts: NoisePlan | Composition | PlanOfTable) -> Composition:
             f"the parts must share one neighbouring relation, got {' and '.join(sorted(relations))}: re-plan some."
         )
     loss = pairs[0].loss if len(pairs) == 1 else curves.Composed(tuple(pair.loss for pair in pairs))
-    found = tuple(one for pair in pairs for one in pair.parts or (pair,))
-    return Composition(loss, pairs[0].neighbours, found if any(isinstance(one, NoisePlan) for one in found) else ())
+    flat = tuple(one for pair in pairs for one in pair.parts or (pair,))
+    return Composition(loss, pairs[0].neighbours, flat if any(isinstance(one, NoisePlan) for one in flat) else ())
 
 
 def subsample(plan: NoisePlan, *, rate: float, steps: int = 1) -> Composition:
@@ -195,13 +195,13 @@ def _composition(name: str, part: object) -> Composition:
     if isinstance(part, NoisePlan):
         _ = part.certificate  # a plan that breaks its promise has no place in an account
         return Composition(part.privacy_loss(), part.sensitivity.neighbours, (part,))
-    found, taken = charge_of(part)
-    if taken:
+    priced, delta = charge_of(part)
+    if delta:
         raise ArgumentError(
-            f"{name} takes delta={float(taken):.3g} beside its noise, which no composition counts: charge a ledger."
+            f"{name} takes delta={float(delta):.3g} beside its noise, which no composition counts: charge a ledger."
         )
-    if found is not part:
-        return _composition(name, found)
+    if priced is not part:
+        return _composition(name, priced)
     parts = _plans_of_parts(part)
     if parts is not None:
         return compose(*parts)
@@ -318,14 +318,14 @@ def proof_of(composition: Composition, stored: object) -> CompositionProof:
 def covers(stored: Mapping[str, Any], computed: Iterable[tuple[Currency, Fraction | None]]) -> bool:
     """Whether every stored cost is at least the computed one; a later version may find a smaller bound."""
     pairs = [(None if stored[c] is None else read(stored[c]), cost) for c, cost in computed]
-    return all(said is None or (cost is not None and said >= cost) for said, cost in pairs)
+    return all(stated is None or (cost is not None and stated >= cost) for stated, cost in pairs)
 
 
 def proved(composition: Composition, currencies: tuple[Currency, ...], order: Fraction | None) -> CompositionProof:
     """The costs of a composition in some currencies, as a proof."""
     loss = composition.loss
-    found = loss_costs(loss, currencies, order)
-    return CompositionProof(in_words(loss), composition.neighbours, steps_of(loss), order, tuple(found.items()))
+    prices = loss_costs(loss, currencies, order)
+    return CompositionProof(in_words(loss), composition.neighbours, steps_of(loss), order, tuple(prices.items()))
 
 
 def steps_of(loss: PrivacyLoss) -> int:
@@ -435,22 +435,22 @@ class JointCharge:
 
     def _sums(self, currencies: Iterable[Currency], order: Fraction | None) -> Amounts:
         """The sum of the costs of the parts."""
-        wanted = tuple(currencies)
-        whole: Amounts = dict.fromkeys(wanted, Fraction(0))
+        counted = tuple(currencies)
+        sums: Amounts = dict.fromkeys(counted, Fraction(0))
         for part, count in self.runs():
-            one = _part_costs(part, wanted, order)
-            whole = added(whole, {c: None if cost is None else count * cost for c, cost in one.items()})
-        return {**whole, "delta": decimal_fraction(self.delta)} if "delta" in whole else whole
+            one = _part_costs(part, counted, order)
+            sums = added(sums, {c: None if cost is None else count * cost for c, cost in one.items()})
+        return {**sums, "delta": decimal_fraction(self.delta)} if "delta" in sums else sums
 
     def runs(self) -> list[tuple[NoisePlan | Composition | Budget, int]]:
         """The parts, each with how often it is repeated."""
-        return [(run[0], len(run)) for run in (list(found) for _, found in groupby(self.parts, key=id))]
+        return [(run[0], len(run)) for run in (list(members) for _, members in groupby(self.parts, key=id))]
 
     def proof(self, currencies: Iterable[Currency], order: Fraction | None) -> "JointProof":
         """The certificates of the parts, and the exact cost of the whole."""
         proofs = tuple((_part_proof(part), count) for part, count in self.runs())
-        found = tuple(self.price(currencies, order).items())
-        return JointProof(self.name, self.neighbours, len(self.parts), order, found, proofs)
+        prices = tuple(self.price(currencies, order).items())
+        return JointProof(self.name, self.neighbours, len(self.parts), order, prices, proofs)
 
     @property
     def name(self) -> str:
@@ -554,7 +554,7 @@ def joint_proof_of(charge: JointCharge, stored: object) -> JointProof:
     return proof
 
 
-def _limits(promise: Budget, taken: Fraction, laplace: bool) -> list[tuple[Currency, Fraction]]:
+def _limits(promise: Budget, delta: Fraction, laplace: bool) -> list[tuple[Currency, Fraction]]:
     """What a promise allows all parts together in each currency; one of them has to hold.
 
     The Gaussian limit of (epsilon, delta) is that of the delta which is left beside what the parts take. Laplace noise
@@ -562,24 +562,24 @@ def _limits(promise: Budget, taken: Fraction, laplace: bool) -> list[tuple[Curre
     Laplace parts may spend what it affords one number.
     """
     if isinstance(promise, ApproxDP):
-        left = decimal_fraction(promise.delta) - taken
-        if left < 0:
+        delta_left = decimal_fraction(promise.delta) - delta
+        if delta_left < 0:
             return []
         limits: list[tuple[Currency, Fraction]] = [("epsilon", decimal_fraction(promise.epsilon))]
-        rest = decimal_down(left) if left else 0.0
+        rest = decimal_down(delta_left) if delta_left else 0.0
         return [*limits, ("mu_squared", ApproxDP(promise.epsilon, rest).mu_squared)] if rest else limits
-    if taken:
+    if delta:
         return []
     if isinstance(promise, PureDP):
         return [("epsilon", decimal_fraction(promise.epsilon))]
-    own: tuple[Currency, Fraction]
+    limit: tuple[Currency, Fraction]
     if isinstance(promise, GaussianDP):
-        own = ("mu_squared", promise.mu_squared)
+        limit = ("mu_squared", promise.mu_squared)
     elif isinstance(promise, ZCDP):
-        own = ("rho", decimal_fraction(promise.rho))
+        limit = ("rho", decimal_fraction(promise.rho))
     else:
-        own = ("renyi", decimal_fraction(promise.divergence))  # type: ignore[attr-defined]
-    return [own, ("epsilon", Fraction(promise.laplace_epsilon))] if laplace else [own]
+        limit = ("renyi", decimal_fraction(promise.divergence))  # type: ignore[attr-defined]
+    return [limit, ("epsilon", Fraction(promise.laplace_epsilon))] if laplace else [limit]
 
 
 def _check_whole(order: Fraction | None) -> None:
@@ -609,11 +609,13 @@ def _relation(part: object, otherwise: Neighbours) -> Neighbours:
 
 
 def _part_costs(
-    part: NoisePlan | Composition | Budget, wanted: tuple[Currency, ...], order: Fraction | None
+    part: NoisePlan | Composition | Budget, currencies: tuple[Currency, ...], order: Fraction | None
 ) -> Amounts:
     if isinstance(part, NoisePlan):
-        return costs(part, wanted, order)
-    return loss_costs(part.loss, wanted, order) if isinstance(part, Composition) else promise_costs(part, wanted, order)
+        return costs(part, currencies, order)
+    if isinstance(part, Composition):
+        return loss_costs(part.loss, currencies, order)
+    return promise_costs(part, currencies, order)
 
 
 def _part_proof(part: NoisePlan | Composition | Budget) -> dict[str, Any]:
@@ -647,13 +649,13 @@ _POINTS = 60
 
 
 def plot_composition(
-    made: Composition, kind: Literal["curve", "trade_off"] = "curve", ax: "Axes | None" = None
+    composition: Composition, kind: Literal["curve", "trade_off"] = "curve", ax: "Axes | None" = None
 ) -> "Axes":
     """Delta over epsilon ("curve"), or the errors of every test for one person ("trade_off")."""
     choice("kind", kind, ("curve", "trade_off"))
     axes = figures.new_axes(ax, width=4.6 if kind == "trade_off" else 6.0, height=3.8)
-    epsilon = np.linspace(0.0, max(made.epsilon(_SMALLEST), 1e-3), _POINTS)
-    delta = np.asarray(made.delta(epsilon), dtype=float)
+    epsilon = np.linspace(0.0, max(composition.epsilon(_SMALLEST), 1e-3), _POINTS)
+    delta = np.asarray(composition.delta(epsilon), dtype=float)
     if kind == "curve":
         figures.curve(axes, epsilon, np.maximum(delta, 1e-300), xlabel="epsilon", ylabel="delta", yscale="log")
         axes.set_ylim(_SMALLEST, 1.5)

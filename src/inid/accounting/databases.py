@@ -78,8 +78,8 @@ class DatabaseStore:
                 self._make_place(connection)
                 make_tables(connection)
             head = first_head(settings)
-            own = {"name": self.name, "id": secrets.token_hex(16), "backup": None}
-            connection.execute(LEDGERS.insert().values(**own, **fields(head)))
+            identity = {"name": self.name, "id": secrets.token_hex(16), "backup": None}
+            connection.execute(LEDGERS.insert().values(**identity, **fields(head)))
         return head.settings
 
     def names(self) -> tuple[str, ...]:
@@ -114,8 +114,8 @@ class DatabaseStore:
         if not self._has_tables(connection):
             return None
         self._check_format(connection)
-        found: str | None = connection.scalar(sa.select(LEDGERS.c.settings).where(LEDGERS.c.name == self.name))
-        return found
+        settings: str | None = connection.scalar(sa.select(LEDGERS.c.settings).where(LEDGERS.c.name == self.name))
+        return settings
 
     def _check_format(self, connection: sa.Connection) -> None:
         """Refuse tables that another version of this library made."""
@@ -193,14 +193,14 @@ class _DatabaseTransaction:
     def head(self) -> Head:
         query = sa.select(*_HEAD).where(LEDGERS.c.name == self._store.name)
         # SQLite has no row locks and needs none: the whole file is locked, and SQLAlchemy leaves the clause out there.
-        found = self._connection.execute(query.with_for_update() if self._writes else query).one_or_none()
-        if found is None:
+        record = self._connection.execute(query.with_for_update() if self._writes else query).one_or_none()
+        if record is None:
             raise self._vanished()
-        return Head(*found)
+        return Head(*record)
 
     def entries(self, after: int) -> list[Entry]:
         query = sa.select(*_ENTRY).where(CHARGES.c.ledger == self._store.name, CHARGES.c.number > after)
-        return [Entry(*found) for found in self._connection.execute(query.order_by(CHARGES.c.number))]
+        return [Entry(*record) for record in self._connection.execute(query.order_by(CHARGES.c.number))]
 
     def mark(self) -> Mark:
         return self._store.mark(self._connection)

@@ -51,8 +51,8 @@ def has_locks() -> bool:
 
 def identity(path: Path) -> FileIdentity:
     """Which file a path leads to."""
-    found = path.stat()
-    return found.st_dev, found.st_ino
+    status = path.stat()
+    return status.st_dev, status.st_ino
 
 
 def read_bytes(path: Path, at: int, count: int) -> bytes:
@@ -86,27 +86,27 @@ def side_file_lock(path: Path, alone: bool, timeout: float) -> Iterator[FileIden
     which = identity(target)
     _wait(lambda: target.stat().st_nlink == 1, min(timeout, _LINK_PATIENCE), "it has several names (hard links)")
     side = target.with_name(f"{target.name}.lock")
-    held: list[int] = []
+    descriptors: list[int] = []
 
     def attempt() -> bool:
         descriptor = os.open(side, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
             fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
             if os.path.samestat(os.fstat(descriptor), side.stat()):  # else it was deleted, and others lock a new one
-                held.append(descriptor)
+                descriptors.append(descriptor)
         except (BlockingIOError, FileNotFoundError):
             pass
         finally:
-            if not held:
+            if not descriptors:
                 os.close(descriptor)
-        return bool(held)
+        return bool(descriptors)
 
     _wait(attempt, timeout)
     try:
         yield which
     finally:
-        fcntl.flock(held[0], fcntl.LOCK_UN)
-        os.close(held[0])
+        fcntl.flock(descriptors[0], fcntl.LOCK_UN)
+        os.close(descriptors[0])
 
 
 @contextmanager
@@ -156,8 +156,8 @@ class _Descriptors:
         with self._guard:
             which = identity(path)
             descriptor = self._idle[which].pop() if self._idle.get(which) else _open(path)
-            found = os.fstat(descriptor)
-            which = found.st_dev, found.st_ino
+            status = os.fstat(descriptor)
+            which = status.st_dev, status.st_ino
             self._busy.setdefault(which, set()).add(descriptor)
         return descriptor, which
 
@@ -173,7 +173,10 @@ class _Descriptors:
 
     def forget(self) -> None:
         """In a forked child: close what the parent locks by, which stays locked there."""
-        for one in [*(d for found in self._busy.values() for d in found), *(d for f in self._idle.values() for d in f)]:
+        for one in [
+            *(d for descriptors in self._busy.values() for d in descriptors),
+            *(d for f in self._idle.values() for d in f),
+        ]:
             os.close(one)
         self.__init__()  # type: ignore[misc]  # a lock that was held at the fork would never be free again
 

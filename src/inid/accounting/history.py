@@ -79,10 +79,10 @@ class History:
 
     def continued(self, entries: Iterable[Entry], terms: Terms) -> "History":
         """The history with these entries after it."""
-        found = self
+        history = self
         for entry in entries:
-            found = found.after(entry, terms)
-        return found
+            history = history.after(entry, terms)
+        return history
 
     def head(self, settings: str) -> Head:
         """The ledger's own row as it must be after this history."""
@@ -105,20 +105,20 @@ class History:
     def next_steps(self, receipt: Receipt | Record | int, count: int) -> tuple[int, range]:
         """The number of a charge and the numbers of its next steps."""
         number, state = self.steps_of(receipt)
-        left = state.charged - state.leased
-        if count > left:
+        room = state.charged - state.leased
+        if count > room:
             raise BudgetError(
-                f"charge {number} has {left} of its {state.charged} steps left, not {count}: steps that were leased "
-                "are spent. Lease fewer, or charge the ledger for more steps."
+                f"charge {number} has {room} of its {state.charged} steps left, not {count}: leased steps are "
+                "spent. Lease fewer, or charge the ledger for more steps."
             )
         return number, range(state.leased, state.leased + count)
 
     def _leased(self, entry: Entry) -> dict[int, Steps]:
-        charge, taken = leased_steps(entry)
+        charge, steps = leased_steps(entry)
         state = self.steps.get(charge)
-        if state is None or taken.start != state.leased or not taken.start < taken.stop <= state.charged:
+        if state is None or steps.start != state.leased or not steps.start < steps.stop <= state.charged:
             raise RecordError(f"entry {entry.number} leases steps that charge {shown(charge)} does not have")
-        return {**self.steps, charge: replace(state, leased=taken.stop)}
+        return {**self.steps, charge: replace(state, leased=steps.stop)}
 
 
 def is_lease(entry: Entry) -> bool:
@@ -150,7 +150,7 @@ _TINY = Fraction(1, 10**12)  # a sum of rounded parts is whole when no more than
 
 def summary(
     settings: Settings,
-    seen: History,
+    history: History,
     place: str,
     *,
     last: Record | None = None,
@@ -159,51 +159,51 @@ def summary(
 ) -> str:
     """The text of a ledger."""
     terms = settings.terms
-    spent, left = spending(terms, seen.sums), left_of(terms, seen.sums)
+    spent, room = spending(terms, history.sums), left_of(terms, history.sums)
     limit = Spending(terms.all_limits, terms.order, left=True)
     table = [("currency", "spent", "left", "limit")]
     table += [
         (name, used, rest, most)
-        for (name, used), (_, rest), (_, most) in zip(spent.lines(), left.lines(), limit.lines(), strict=True)
+        for (name, used), (_, rest), (_, most) in zip(spent.lines(), room.lines(), limit.lines(), strict=True)
     ]
     widths = [max(len(line[i]) for line in table) for i in range(4)]
     body = ["  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in table]
-    counted = f", parts counted in {settings.currency}" if settings.currency else ""
-    if len(terms.limits) > 1 and not counted and percent_currency(settings, seen):
-        counted = f", % of {percent_currency(settings, seen)}"
-    facts = f"{settings.total}, {times(seen)}, neighbours {settings.neighbours}, unit {settings.unit}{counted}"
+    suffix = f", parts counted in {settings.currency}" if settings.currency else ""
+    if len(terms.limits) > 1 and not suffix and percent_currency(settings, history):
+        suffix = f", % of {percent_currency(settings, history)}"
+    facts = f"{settings.total}, {times(history)}, neighbours {settings.neighbours}, unit {settings.unit}{suffix}"
     if last is not None:
         body.append(f"last: {last}")
     if others:
         body.append(f"other ledgers there: {', '.join(others)}")
     if obstacle is not None:
         body.append(obstacle)
-    return "\n  ".join([f"{percent(settings, seen)} % spent: ledger {place}", facts, *body])
+    return "\n  ".join([f"{percent(settings, history)} % spent: ledger {place}", facts, *body])
 
 
-def percent(settings: Settings, seen: History) -> int:
+def percent(settings: Settings, history: History) -> int:
     """How much is spent, in whole percent rounded up, in the currency that `counted_share` chooses."""
-    _, share = counted_share(settings, seen)
+    _, share = counted_share(settings, history)
     return min(math.ceil(100 * (share - _TINY)), 100)
 
 
-def percent_currency(settings: Settings, seen: History) -> str:
+def percent_currency(settings: Settings, history: History) -> str:
     """The currency in which `percent` counts, in words; empty where charge 1 took the whole promise."""
-    currency, _ = counted_share(settings, seen)
+    currency, _ = counted_share(settings, history)
     return "" if currency is None else currency_name(currency, settings.terms.order)
 
 
-def counted_share(settings: Settings, seen: History) -> tuple[Currency | None, Fraction]:
+def counted_share(settings: Settings, history: History) -> tuple[Currency | None, Fraction]:
     """The currency in which `percent` counts, if there is one, and the part of it that is spent.
 
     It is the currency of parts while some of it is left, else the one with the most room: where one currency is used
     up and another is not, the next release still fits, and "100 % spent" would be false.
     """
     limits: dict[Currency, Fraction] = dict(settings.terms.limits)
-    shares = {c: _share(amount, limits[c]) for c, amount in seen.sums.items() if amount is not None and c in limits}
-    counted = settings.counted
-    if counted in shares and shares[counted] < 1:
-        return counted, shares[counted]
+    shares = {c: _share(amount, limits[c]) for c, amount in history.sums.items() if amount is not None and c in limits}
+    currency = settings.counted
+    if currency in shares and shares[currency] < 1:
+        return currency, shares[currency]
     return min(shares.items(), key=lambda pair: pair[1], default=(None, Fraction(1)))
 
 
@@ -219,9 +219,9 @@ def left_of(terms: Terms, sums: Amounts) -> Spending:
     return Spending(rest, terms.order, left=True)
 
 
-def times(seen: History) -> str:
+def times(history: History) -> str:
     """How many charges there were, in words."""
-    return "1 charge" if seen.charges == 1 else f"{seen.charges} charges"
+    return "1 charge" if history.charges == 1 else f"{history.charges} charges"
 
 
 def _share(amount: Fraction, limit: Fraction) -> Fraction:

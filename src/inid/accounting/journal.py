@@ -92,11 +92,11 @@ def _write(ledger: str, sight: Sight, *, back: bool) -> None:
     if path is None:
         return
     aside = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
-    turns = path.with_name("turns")
+    lock_file = path.with_name("turns")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        turns.touch(mode=0o600)
-        with file_lock(turns, alone=True, timeout=_WAIT):
+        lock_file.touch(mode=0o600)
+        with file_lock(lock_file, alone=True, timeout=_WAIT):
             before = None if back else last_sight(ledger)
             if before is None or before.entries < sight.entries:
                 aside.write_text(f"{sight.entries} {sight.digest}\n", encoding="ascii")
@@ -141,14 +141,14 @@ class Journal:
         with self._lock:
             self.begun = None
             with self._transaction(writes=True) as transaction:
-                seen = self._caught_up(transaction, self._seen)
-                mark = self._compared(transaction, seen)
+                history = self._caught_up(transaction, self._seen)
+                mark = self._compared(transaction, history)
                 if self.obstacle is not None:
                     raise BudgetError(self.obstacle)
-                label, texts, cost = make(seen)
-                entry = make_entry(seen.entries + 1, label, texts, cost, seen.digest)
+                label, texts, cost = make(history)
+                entry = make_entry(history.entries + 1, label, texts, cost, history.digest)
                 self.begun = entry.digest
-                after = seen.after(entry, self.settings.terms)
+                after = history.after(entry, self.settings.terms)
                 transaction.append(entry, after.head(self.settings_text))
             self._seen = after  # only now: the transaction has committed
             self._note(mark)
@@ -193,34 +193,34 @@ class Journal:
         with self.store.transaction(writes=writes) as transaction:
             yield transaction
 
-    def _caught_up(self, transaction: Transaction, seen: History) -> History:
+    def _caught_up(self, transaction: Transaction, history: History) -> History:
         """The history up to now: new entries are chained, parsed and summed, then compared with the head."""
         head = transaction.head()
         if head.settings != self.settings_text:
             raise self._damaged("its settings have changed")
         try:
-            seen = seen.continued(transaction.entries(seen.entries), self.settings.terms)
+            history = history.continued(transaction.entries(history.entries), self.settings.terms)
         except UnknownEntryError as error:
             raise RecordError(f"in the ledger in {self.store.where}, {error}. Nothing was charged.") from None
         except RecordError as error:
             raise self._damaged(str(error)) from None
-        if head != seen.head(self.settings_text):
+        if head != history.head(self.settings_text):
             raise self._damaged("its stored sums are not the sums of its charges")
-        return seen
+        return history
 
-    def _compared(self, transaction: Transaction, seen: History) -> Mark:
+    def _compared(self, transaction: Transaction, history: History) -> Mark:
         """Compare the history with what this user saw of the ledger before, and say what is in the way of a charge."""
         mark = transaction.mark()
         try:
-            found = _copy_trouble(mark, seen, transaction)
+            trouble = _copy_trouble(mark, history, transaction)
         except BudgetError as error:
-            found = str(error)
+            trouble = str(error)
         self.obstacle = None
-        if found is not None:
+        if trouble is not None:
             self.obstacle = (
-                f"the ledger in {self.store.where} takes no charges: {found}. Charge the ledger that holds the newest "
-                "charges. If that is lost, whatever it counted and this copy does not is spent and never counted "
-                "again: to acknowledge that and to charge this one, run inid ledger adopt."
+                f"the ledger in {self.store.where} takes no charges: {trouble}. Charge the ledger with the newest "
+                "charges. If it is lost, the charges that only it had are spent and never counted again. To accept "
+                "that and to charge this one, run inid ledger adopt."
             )
         return mark
 
@@ -243,20 +243,20 @@ class Journal:
         terms = self.settings.terms
         amounts = amounts_from_text(entry.cost, terms.currencies)
         cost = Spending(tuple((c, amounts[c]) for c in terms.currencies), terms.order)
-        by, taken = escaped(str(certificate.pop("by", ""))), str(certificate.pop("delta_taken", "0"))
-        return Record(entry.number, entry.time, escaped(entry.label), plan, certificate, cost, by, taken, entry.digest)
+        by, delta = escaped(str(certificate.pop("by", ""))), str(certificate.pop("delta_taken", "0"))
+        return Record(entry.number, entry.time, escaped(entry.label), plan, certificate, cost, by, delta, entry.digest)
 
 
-def _copy_trouble(mark: Mark, seen: History, transaction: Transaction) -> str | None:
+def _copy_trouble(mark: Mark, history: History, transaction: Transaction) -> str | None:
     """Why a ledger is not the newest one of its id; None where it continues what this user saw of it before."""
     if mark.backup is not None:
         return f"it is a backup, made at {escaped(str(mark.backup))}"
     before = None if mark.id is None else last_sight(mark.id)
-    if before is None or before.entries == 0 or (before.entries, before.digest) == (seen.entries, seen.digest):
+    if before is None or before.entries == 0 or (before.entries, before.digest) == (history.entries, history.digest):
         return None
-    if before.entries > seen.entries:
+    if before.entries > history.entries:
         return (
-            f"it has {seen.entries} entries (charges and leases), and {before.entries} were seen of it before, "
+            f"it has {history.entries} entries (charges and leases), and {before.entries} were seen of it before, "
             "so it is an older copy"
         )
     if transaction.entries(before.entries - 1)[0].digest != before.digest:

@@ -95,25 +95,25 @@ class LedgerView:
                 than this part is left.
         """
         share = None if part == "rest" else read_part(part)
-        counted = self._settings.counted
-        if counted is None:
+        currency = self._settings.counted
+        if currency is None:
             raise BudgetError(
                 "this ledger was made without a currency in which parts are counted, and that never changes: make "
                 f"another by name=..., with currency=... (--currency), as suits.\n{self.parts_table(share or 1)}",
                 code="parts_uncounted",
                 parts=Words(self.parts_table(share or 1)),
             )
-        left = dict(left_of(self._terms, self._journal.read().sums).amounts)
-        amount = left[counted] if share is None else share * dict(self._terms.limits)[counted]
-        if amount is None or not amount <= (rest := left[counted] or Fraction(0)) or not rest:
+        room = dict(left_of(self._terms, self._journal.read().sums).amounts)
+        amount = room[currency] if share is None else share * dict(self._terms.limits)[currency]
+        if amount is None or not amount <= (rest := room[currency] or Fraction(0)) or not rest:
             raise NoRoomError(
                 f"less than the part {part} of this ledger is left. "
-                f"{what_fits(self._terms, left, counted)} A total cannot grow.",
+                f"{what_fits(self._terms, room, currency)} A total cannot grow.",
                 code="part_gone",
                 asked=Words(part),
-                **largest(self._terms, left, counted),
+                **largest(self._terms, room, currency),
             )
-        return part_of(self._terms, counted, amount)
+        return part_of(self._terms, currency, amount)
 
     def parts_table(self, part: str | Fraction | Decimal | float = "1/3") -> PartsTable:
         """What a part of this ledger buys in each of its currencies, counted or not; prints as a table."""
@@ -137,12 +137,12 @@ class LedgerView:
             charges = [priced(self._settings, one) for one in asked]
         except (BudgetError, GuaranteeError):
             return False
-        seen = self._journal.read()
+        history = self._journal.read()
         if self._journal.obstacle is not None:
             return False
         try:
             for charge in charges:
-                admitted(self._settings, seen, charge)
+                admitted(self._settings, history, charge)
         except BudgetError:
             return False
         return True
@@ -160,8 +160,8 @@ class LedgerView:
 
         It prints as one line, which also names the largest promise of each kind that still fits, to four digits.
         """
-        left = left_of(self._terms, self._journal.read().sums)
-        return replace(left, fits=largest_promises(self.total, self._terms, dict(left.amounts)))
+        room = left_of(self._terms, self._journal.read().sums)
+        return replace(room, fits=largest_promises(self.total, self._terms, dict(room.amounts)))
 
     def percent_spent(self) -> int:
         """How much is spent, in whole percent rounded up: in the currency of parts, else by the rule with most room."""
@@ -180,11 +180,11 @@ class LedgerView:
         return f"<Ledger in {self._store.where}:{name} total={self.total}>"
 
     def __str__(self) -> str:
-        records, seen = self._journal.records(), self._journal.read()
+        records, history = self._journal.records(), self._journal.read()
         others = tuple(name for name in self._store.names() if name != self._name)
         place = f'"{self._name}" in {self._store.where}' if self._name else f"in {self._store.where}"
         last = records[-1] if records and self.persistent else None
-        return summary(self._settings, seen, place, last=last, others=others, obstacle=self._journal.obstacle)
+        return summary(self._settings, history, place, last=last, others=others, obstacle=self._journal.obstacle)
 
     @property
     def _store(self) -> Store:
@@ -300,13 +300,13 @@ class Ledger(LedgerView):
         charged_by = who() if by is None else read_word("by", by, empty=True)
         stated: dict[str, Any] = {"rule": rule, "neighbours": neighbours, "unit": unit, "currency": currency}
         stated |= {"order": order, "reserve": reserve}
-        wanted = None if total is None else Settings.make(total, **{k: v for k, v in stated.items() if v is not None})
+        settings = None if total is None else Settings.make(total, **{k: v for k, v in stated.items() if v is not None})
         store = open_store(url_or_path, name, timeout)
         stored = store.load()
         if stored is None:
-            if wanted is None:
+            if settings is None:
                 raise BudgetError(f'there is no ledger "{name}" in {store.where}: pass total=... to make it.')
-            stored = store.create(wanted)
+            stored = store.create(settings)
         self = cls.__new__(cls)
         self._attach(store, stored, name, charged_by)
         self._settings.require(store.where, total=total, **stated)
@@ -351,15 +351,15 @@ class Ledger(LedgerView):
             RecordError: The stored history is damaged. Nothing may be released.
         """
         text = read_word("label", label, empty=True)
-        taken = real("delta", delta, least=0, cure="pass the probability to take from the ledger's reserve")
-        charge = priced(self._settings, plan, decimal_fraction(taken))
+        reserve = real("delta", delta, least=0, cure="pass the probability to take from the ledger's reserve")
+        charge = priced(self._settings, plan, decimal_fraction(reserve))
         if private is not True and self.persistent:
             raise BudgetError(
                 "a lasting ledger takes no charges for releases without real noise (private=False): "
                 "test with a ledger in memory, Ledger(total=...)."
             )
         entry, cost = self._journal.append(
-            lambda seen: (text, charge.texts(self._by), admitted(self._settings, seen, charge))
+            lambda history: (text, charge.texts(self._by), admitted(self._settings, history, charge))
         )
         return Receipt(
             entry.number, entry.time, entry.label, spending(self._terms, cost), charge.neighbours, entry.digest
@@ -391,17 +391,17 @@ class Ledger(LedgerView):
         >>> ledger.lease_steps(receipt, 60), ledger.lease_steps(receipt, 40)
         (range(0, 60), range(60, 100))
         """
-        wanted = integer("count", count, least=1, cure="pass how many steps to take")
+        number_of_steps = integer("count", count, least=1, cure="pass how many steps to take")
         text = read_word("label", label, empty=True)
-        taken = range(0)
+        steps = range(0)
 
-        def lease(seen: History) -> tuple[str, tuple[str, str], Amounts]:
-            nonlocal taken
-            number, taken = seen.next_steps(receipt, wanted)
-            return text, (lease_text(number, taken), "{}"), self._terms.nothing
+        def lease(history: History) -> tuple[str, tuple[str, str], Amounts]:
+            nonlocal steps
+            number, steps = history.next_steps(receipt, number_of_steps)
+            return text, (lease_text(number, steps), "{}"), self._terms.nothing
 
         self._journal.append(lease)
-        return taken
+        return steps
 
     def steps_left(self, receipt: Receipt | Record | int) -> int:
         """How many steps of a charged composition can still be leased.
@@ -430,8 +430,8 @@ class Ledger(LedgerView):
         ((range(0, 60), 'first night'),)
         """
         number, _ = self._journal.read().steps_of(receipt)
-        found = ((leased_steps(entry), entry.label) for entry in self._journal.leases())
-        return tuple((steps, label) for (charge, steps), label in found if charge == number)
+        pairs = ((leased_steps(entry), entry.label) for entry in self._journal.leases())
+        return tuple((steps, label) for (charge, steps), label in pairs if charge == number)
 
     def backup(self, path: str | Path) -> None:
         """Copy the ledger's file, as of one moment, to a new file that is marked as a backup.

@@ -169,11 +169,11 @@ def _proved(plan: object, stored: object) -> Certificate | CompositionProof | Jo
 
 def _joint_proof(charge: JointCharge, stored: object) -> JointProof:
     proof = joint_proof_of(charge, stored)
-    said, proves = dict(stored), proof.to_dict()  # type: ignore[call-overload]
-    parts = (said.get("parts"), proves["parts"])
+    statement, proves = dict(stored), proof.to_dict()  # type: ignore[call-overload]
+    parts = (statement.get("parts"), proves["parts"])
     plain = ("promise", "neighbours", "count", "arithmetic")
     if (
-        any(said.get(name) != proves[name] for name in plain)
+        any(statement.get(name) != proves[name] for name in plain)
         or not (isinstance(parts[0], list) and len(parts[0]) == len(parts[1]))
         or not all(isinstance(a, Mapping) and _same_part(dict(a), dict(b)) for a, b in zip(*parts, strict=True))
     ):
@@ -190,10 +190,10 @@ def _same(stored: dict[str, Any], proved: dict[str, Any]) -> bool:
 
     A statement may quote a point of a certified curve, whose last digits differ between machines; all else is exact.
     """
-    said, proves = str(stored.pop("statement", "")), str(proved.pop("statement"))
-    if stored != proved or _NUMBER.sub("#", said) != _NUMBER.sub("#", proves):
+    statement, proves = str(stored.pop("statement", "")), str(proved.pop("statement"))
+    if stored != proved or _NUMBER.sub("#", statement) != _NUMBER.sub("#", proves):
         return False
-    pairs = zip(_NUMBER.findall(said), _NUMBER.findall(proves), strict=True)
+    pairs = zip(_NUMBER.findall(statement), _NUMBER.findall(proves), strict=True)
     return all(math.isclose(float(a), float(b), rel_tol=_CURVE_DIGITS) for a, b in pairs)
 
 
@@ -210,8 +210,8 @@ def first_digest(settings: str) -> str:
 
 
 def _digest(previous: str, *content: int | str) -> str:
-    whole = sha256()
+    digest = sha256()
     for part in (previous, *content):
         data = str(part).encode()
-        whole.update(f"{len(data)}:".encode() + data)  # lengths keep ("ab", "c") apart from ("a", "bc")
-    return whole.hexdigest()
+        digest.update(f"{len(data)}:".encode() + data)  # lengths keep ("ab", "c") apart from ("a", "bc")
+    return digest.hexdigest()

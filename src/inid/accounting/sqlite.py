@@ -146,9 +146,9 @@ class SqliteStore(DatabaseStore):
 
     @contextmanager
     def _locked_file(self, *, alone: bool) -> Iterator[FileIdentity]:
-        with ExitStack() as held:
+        with ExitStack() as stack:
             try:
-                which = held.enter_context(file_lock(self.path, alone=alone, timeout=self._timeout))
+                which = stack.enter_context(file_lock(self.path, alone=alone, timeout=self._timeout))
             except OSError as error:
                 raise self._unusable(f"unable to open its file: {error.strerror}") from None
             yield which

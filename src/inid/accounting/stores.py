@@ -71,11 +71,11 @@ class Address:
         return text
 
     def _secrets(self) -> list[str]:
-        found = _SERVER.fullmatch(self.url)
-        if found is None:
+        match = _SERVER.fullmatch(self.url)
+        if match is None:
             return []
-        raw = (found["user"] or "").partition(":")[2]
-        values = [value for key, value in parse_qsl(found["query"] or "") if key.lower() not in _OPEN_OPTIONS]
+        raw = (match["user"] or "").partition(":")[2]
+        values = [value for key, value in parse_qsl(match["query"] or "") if key.lower() not in _OPEN_OPTIONS]
         return sorted(filter(None, {raw, unquote(raw), *values}), key=len, reverse=True)
 
 
@@ -119,20 +119,20 @@ def _server(text: str, scheme: str) -> Address:
     if scheme not in _POSTGRES:
         named = f" {scheme}://" if scheme else " such an address"
         raise ArgumentError(f"a ledger cannot be opened on{named}: {_CURE}.")
-    found = _SERVER.fullmatch(text)
-    if found is None:
+    match = _SERVER.fullmatch(text)
+    if match is None:
         raise ArgumentError(
             "the database's address does not parse: pass postgresql://user:password@host:port/database, and write "
             "@ / ? # % and spaces in a password as %40 %2F %3F %23 %25 %20."
         )
-    pairs = parse_qsl(found["query"] or "", keep_blank_values=True)
+    pairs = parse_qsl(match["query"] or "", keep_blank_values=True)
     options = dict(pairs)
-    host = ",".join(part.rpartition(":")[0] or part for part in found["hosts"].split(","))
-    if found["hosts"].startswith("["):
-        host = found["hosts"].partition("]")[0] + "]"
+    host = ",".join(part.rpartition(":")[0] or part for part in match["hosts"].split(","))
+    if match["hosts"].startswith("["):
+        host = match["hosts"].partition("]")[0] + "]"
     stated = options.get("host", "")
     host = host or (stated if _SHOWN_HOST.fullmatch(stated) else "") or "localhost"
-    where = f"{host}/{found['database']}" if found["database"] else host
+    where = f"{host}/{match['database']}" if match["database"] else host
     url = f"postgresql+psycopg://{text.partition('://')[2].partition('?')[0]}"
     rest = urlencode([(key, value) for key, value in pairs if key != "schema"])
     schema = _schema([value for key, value in pairs if key == "schema"])

@@ -55,8 +55,8 @@ _KEYS = {option.name for command in (*COMMANDS, *LEDGER_COMMANDS, *STREAM_COMMAN
 }
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(flag: bool) -> None:
+    if flag:
         typer.echo(f"inid {__version__}")
         raise typer.Exit
 

@@ -162,12 +162,12 @@ class Console:
         from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
         columns = SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()
-        with Progress(*columns, console=RichConsole(stderr=True), transient=True) as shown:
-            task = shown.add_task(what, total=None)
+        with Progress(*columns, console=RichConsole(stderr=True), transient=True) as progress:
+            task = progress.add_task(what, total=None)
 
             def report(at: int, of: int) -> None:
                 if of > 1:
-                    shown.update(task, description=f"{what}: statement {at} of {of}")
+                    progress.update(task, description=f"{what}: statement {at} of {of}")
 
             with watched(report):
                 yield

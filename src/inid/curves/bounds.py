@@ -224,11 +224,11 @@ def delta_estimate(loss: PrivacyLoss, epsilon: float, tolerance: float = 5e-4) -
     step = flat.lone_step
     if step is not None and step.steps == 1:
         return _Curve(flat, loss).delta(epsilon)
-    found = 0.0
+    delta = 0.0
     for curve in directed_curves(flat):
-        if epsilon < curve.top and not (found > 0 and curve.at_most(found, epsilon)):
-            found = max(found, curve.rough(epsilon, tolerance).estimate(epsilon))
-    return found
+        if epsilon < curve.top and not (delta > 0 and curve.at_most(delta, epsilon)):
+            delta = max(delta, curve.rough(epsilon, tolerance).estimate(epsilon))
+    return delta
 
 
 @np.errstate(under="ignore")
@@ -348,8 +348,8 @@ class _Curve:
             return 0.0
         step = self.flat.lone_step
         if step is not None and step.steps == 1:
-            found = self._step_epsilon(least)
-            return math.nextafter(found, math.inf) if found > 0 else 0.0
+            candidate = self._step_epsilon(least)
+            return math.nextafter(candidate, math.inf) if candidate > 0 else 0.0
         simple = math.inf
         if step is not None:
             simple = above(step.steps * self._step_epsilon(least / step.steps * (1 - 4 * UNIT)))
@@ -388,8 +388,8 @@ class _Curve:
         step = self.flat.lone_step
         if step is not None and step.steps == 1:
             share = most / step.rate * (1 + 4 * UNIT)
-            found = self._one_step.least_epsilon(share) if share < 1 else 0.0
-            return max(0.0, math.nextafter(amplified_epsilon(found, step.rate)[0], 0.0))
+            lowest = self._one_step.least_epsilon(share) if share < 1 else 0.0
+            return max(0.0, math.nextafter(amplified_epsilon(lowest, step.rate)[0], 0.0))
         low = 0.0
         for curve in self._directions:
             if low > 0 and curve.at_most(least, math.nextafter(low, 0.0)):
@@ -418,12 +418,12 @@ def each_level(
     elif given.dtype.kind == "O":
         flat = (np.float64(one) if isinstance(one, numbers.Real) else math.nan for one in flat)
     levels = [read(one) for one in flat]
-    found = dict.fromkeys(sorted(levels), math.inf)
+    answers = dict.fromkeys(sorted(levels), math.inf)
     least = math.inf
-    for level in found:
+    for level in answers:
         least = min(least, answer(level))
-        found[level] = least
-    return np.array([found[level] for level in levels], dtype=np.float64).reshape(given.shape)
+        answers[level] = least
+    return np.array([answers[level] for level in levels], dtype=np.float64).reshape(given.shape)
 
 
 def _ordered(low: float, high: float) -> tuple[float, float]:

@@ -149,10 +149,10 @@ class Contour:
         log = math.log(max(value - error, 5e-324)) + scale
         if not (value > error and log > -740):
             return 0.0
-        found = math.exp(min(log, 0.0)) * (1 - ELEMENTARY * 4)
+        bound = math.exp(min(log, 0.0)) * (1 - ELEMENTARY * 4)
         if self.smoothing > 0:
-            found -= self._smoothing_loss(epsilon)
-        return max(0.0, found * (1 - 4 * UNIT) - self.aliasing(epsilon))
+            bound -= self._smoothing_loss(epsilon)
+        return max(0.0, bound * (1 - 4 * UNIT) - self.aliasing(epsilon))
 
     def estimate(self, epsilon: float) -> float:
         """delta_v - v f_v / 2: the smoothing removed to first order. Not a bound."""
@@ -172,14 +172,14 @@ class Contour:
         """A bound on what (1) counts too much: the terms with k < 0 by delta <= 1, those with k > 0 by Chernoff."""
         period = 2 * math.pi / self.step * (1 - 4 * UNIT)
         ratio = math.exp(-min(self.order * period, 744.0))
-        left = ratio / (1 - ratio) * 1.001
+        tail = ratio / (1 - ratio) * 1.001
         shift = epsilon - self.centre
         right = 0.0
         for other, log in self._chernoff:
             decay = (other - self.order) * period
             bound = log - other * shift + ELEMENTARY * abs(other * shift) - decay - math.log(-math.expm1(-decay))
             right = min(right, bound + ELEMENTARY * (abs(log) + decay + 8))
-        return left + math.exp(right)
+        return tail + math.exp(right)
 
     def chernoff(self, epsilon: float) -> float:
         """Chernoff's bound on delta(epsilon) at this order: what is left when the contour resolves nothing."""
@@ -191,13 +191,13 @@ class Contour:
     @cached_property
     def _chernoff(self) -> tuple[tuple[float, float], ...]:
         """For a few orders b > a: b and the log of Chernoff's bound on delta_v at the centre, rounding included."""
-        found = []
+        bounds = []
         for factor in (1.1, 1.25, 1.6, 2.5, 5.0):
             other = self.order * factor
             log = self.transform.log_moment(other, self.centre) + self.smoothing * other * (other + 1) / 2
             log += self.transform.moment_slack(other, self.centre)
-            found.append((other, log - other * math.log1p(1 / other) - math.log1p(other)))
-        return tuple(found)
+            bounds.append((other, log - other * math.log1p(1 / other) - math.log1p(other)))
+        return tuple(bounds)
 
 
 def _final_slack(size: float, exponent: float) -> float:
@@ -226,10 +226,10 @@ def draw(transform: Transform, epsilon: float, order: float, step: float, smooth
         phases += power * phase
         errors += power * spread
     floor = _NEGLIGIBLE - math.log(nodes + 1)
-    kept = laplace_transform.along_line(order, step, logs, phases, errors, transform.ratios, transform.counts, floor)
-    kept &= logs >= floor
-    kept[0] = True
-    left = np.exp(np.minimum(logs[~kept] + errors[~kept], 0.0))  # never more than the value at u = 0
+    large = laplace_transform.along_line(order, step, logs, phases, errors, transform.ratios, transform.counts, floor)
+    large &= logs >= floor
+    large[0] = True
+    dropped = np.exp(np.minimum(logs[~large] + errors[~large], 0.0))  # never more than the value at u = 0
     kernel = size * np.hypot(order + 1, heights)
     last = float(heights[-1])
     tail = (
@@ -240,7 +240,7 @@ def draw(transform: Transform, epsilon: float, order: float, step: float, smooth
         far = min(far, 1 / (variance * last**3))
         far_density = 1 / (variance * last)
     level = transform.log_moment(order, epsilon) + 0.5 * smoothing * order * (order + 1)
-    phases = phases[kept] + heights[kept] * (away + variance * (order + 0.5))
+    phases = phases[large] + heights[large] * (away + variance * (order + 0.5))
     slack = transform.moment_slack(order, epsilon) + ELEMENTARY * smoothing * order * (order + 1)
     return Contour(
         transform=transform,
@@ -250,11 +250,11 @@ def draw(transform: Transform, epsilon: float, order: float, step: float, smooth
         smoothing=smoothing,
         level=level,
         level_slack=slack,
-        heights=heights[kept],
-        terms=np.exp(logs[kept] + 1j * phases),
-        errors=errors[kept] + slack,
-        dropped=float((left / kernel[~kept]).sum()) + tail * far,
-        dropped_density=float(left.sum()) + tail * far_density,
+        heights=heights[large],
+        terms=np.exp(logs[large] + 1j * phases),
+        errors=errors[large] + slack,
+        dropped=float((dropped / kernel[~large]).sum()) + tail * far,
+        dropped_density=float(dropped.sum()) + tail * far_density,
     )
 
 
@@ -324,10 +324,10 @@ def short(step: float) -> float:
 
 def nodes_for(transform: Transform, smoothing: float, step: float) -> int:
     """How many nodes reach the end of the Gaussian factor, within bounded work; 1 when that is out of reach."""
-    wanted = _REACH / (math.sqrt(transform.variance + smoothing) * step)
-    if wanted > 4 * _MOST_NODES:
+    needed = _REACH / (math.sqrt(transform.variance + smoothing) * step)
+    if needed > 4 * _MOST_NODES:
         return 1
-    return math.ceil(min(wanted, _MOST_NODES, _MOST_WORK / (transform.ratios.size + 1)))
+    return math.ceil(min(needed, _MOST_NODES, _MOST_WORK / (transform.ratios.size + 1)))
 
 
 def log_chernoff(transform: Transform, epsilon: float, order: float) -> float:

@@ -55,9 +55,9 @@ class Loss:
                 )
         else:
             counts = np.ones(ratios.size)
-        kept = ratios > 0
-        if not kept.all():
-            ratios, counts = ratios[kept], counts[kept]
+        positive = ratios > 0
+        if not positive.all():
+            ratios, counts = ratios[positive], counts[positive]
         for array in (ratios, counts):
             array.flags.writeable = False
         object.__setattr__(self, "ratios", ratios)
@@ -111,9 +111,9 @@ class Composed:
     def __post_init__(self) -> None:
         parts = tuple(self.parts) if isinstance(self.parts, (tuple, list)) else ()
         if not (parts and all(isinstance(part, (Loss, Subsampled, Composed)) for part in parts)):
-            shown = arguments.shown(self.parts)
+            text = arguments.shown(self.parts)
             raise ArgumentError(
-                f"parts must hold at least one Loss, Subsampled or Composed, got {shown}: pass a tuple of them."
+                f"parts must hold at least one Loss, Subsampled or Composed, got {text}: pass a tuple of them."
             )
         object.__setattr__(self, "parts", parts)
 
@@ -173,9 +173,9 @@ def flatten(loss: PrivacyLoss, *, sampled: bool = True) -> Flat:
             if base.mu > 0:
                 gaussians.append((base.mu, times))
         else:
-            shown = arguments.shown(part)
+            text = arguments.shown(part)
             raise ArgumentError(
-                f"loss must be a Loss, Subsampled or Composed, got {shown}: describe the release with one."
+                f"loss must be a Loss, Subsampled or Composed, got {text}: describe the release with one."
             )
     joined = np.concatenate(ratios) if ratios else np.zeros(0)
     variance = math.fsum(mu * mu * times for mu, times in gaussians)

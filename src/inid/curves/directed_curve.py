@@ -39,8 +39,8 @@ class DirectedCurve:
         reach = 0.0
         choices: list[tuple[float, Aim, Transform]] = []
         for _ in range(4):
-            wanted = subsampling.reach_for(self.flat.steps, self.direction, target.log_delta)
-            reach = (reach + wanted) / 2 if choices else wanted
+            deviations = subsampling.reach_for(self.flat.steps, self.direction, target.log_delta)
+            reach = (reach + deviations) / 2 if choices else deviations
             atoms, infinite = subsampling.sketches(self.flat.steps, self.direction, reach)
             transform = replace(self.above, lattices=atoms, infinite=infinite)
             target = replace(aim(transform, epsilon), reach=reach)
@@ -50,15 +50,15 @@ class DirectedCurve:
 
     def best(self, upper: Contour, epsilon: float) -> float:
         """The smallest of three upper bounds: the contour's, Chernoff's from its transform, and from the rough one."""
-        found = upper.best(epsilon)
-        if self.flat.steps and not self._resolved(upper, found):
+        bound = upper.best(epsilon)
+        if self.flat.steps and not self._resolved(upper, bound):
             target, transform = self._aimed(epsilon)
-            found = min(found, transform.chernoff(target.order, epsilon))
-        return found
+            bound = min(bound, transform.chernoff(target.order, epsilon))
+        return bound
 
-    def _resolved(self, upper: Contour, found: float) -> bool:
+    def _resolved(self, upper: Contour, bound: float) -> bool:
         """Whether the contour says more than Chernoff's bound at its order does."""
-        return found < 0.5 * upper.chernoff(upper.centre)
+        return bound < 0.5 * upper.chernoff(upper.centre)
 
     def at_most(self, delta: float, epsilon: float) -> bool:
         """Whether Chernoff's bound alone certifies that delta(epsilon) is at most the one given."""
@@ -70,8 +70,8 @@ class DirectedCurve:
         transform = self.above if upper else self.below
         if not self.flat.steps:
             return transform
-        found, infinite = subsampling.lattices(self.flat.steps, self.direction, target, tolerance, upper=upper)
-        return replace(transform, lattices=found, infinite=infinite if upper else 0.0)
+        parts, infinite = subsampling.lattices(self.flat.steps, self.direction, target, tolerance, upper=upper)
+        return replace(transform, lattices=parts, infinite=infinite if upper else 0.0)
 
     def rough(self, epsilon: float, tolerance: float = _COARSE, redraws: int = _REDRAWS) -> Contour:
         """A cheap contour around epsilon."""
@@ -121,9 +121,9 @@ class DirectedCurve:
         at = min(at, max(self.top + 2 * math.log1p(-delta), self.top / 2))
         for _ in range(12):
             contour = self.rough(at, redraws=1)
-            found = _crossing(contour, at, log_delta)
-            moved = abs(found - at) * contour.order
-            at = found
+            crossing = _crossing(contour, at, log_delta)
+            moved = abs(crossing - at) * contour.order
+            at = crossing
             if moved < 0.5 or (at == 0.0 and contour.centre == 0.0):
                 break
         return at
@@ -131,8 +131,8 @@ class DirectedCurve:
 
 def _drawn(transform: Transform, epsilon: float, target: Aim, tolerance: float, redraws: int = _REDRAWS) -> Contour:
     """A contour whose smoothing costs about `tolerance` of delta: less, with more nodes, where the curve has kinks."""
-    wanted = tolerance / (target.order * (target.order + 1))
-    smoothing = 0.0 if transform.variance >= wanted else wanted
+    variance = tolerance / (target.order * (target.order + 1))
+    smoothing = 0.0 if transform.variance >= variance else variance
     nodes = nodes_for(transform, smoothing, target.step) if target.log_delta > _UNSEEN else 1
     contour = draw(transform, epsilon, target.order, target.step, smoothing, nodes)
     for _ in range(redraws):

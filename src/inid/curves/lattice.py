@@ -139,8 +139,8 @@ def rounded_down(losses: Floats, masses: Floats, spacing: float, size: int) -> L
 def _blocked_sum(values: Floats) -> float:
     """A sum in about sqrt(n) blocks, whose rounding error is at most `_sum_error(n)` UNIT in any order of summation."""
     length = math.isqrt(values.size) + 1
-    whole = values.size - values.size % length
-    return float(values[:whole].reshape(-1, length).sum(axis=1).sum() + values[whole:].sum())
+    full = values.size - values.size % length
+    return float(values[:full].reshape(-1, length).sum(axis=1).sum() + values[full:].sum())
 
 
 def _sum_error(number: int) -> int:

@@ -54,15 +54,15 @@ def least_noise_multiplier(
         return LEAST_MULTIPLIER
     afforded = gaussian.mu_of if kind == "gaussian" else _laplace_strength
     most = min(_one_step(afforded, epsilon, delta, checked.rate), 1 / LEAST_MULTIPLIER)
-    whole = gaussian.mu_of(epsilon, delta) / math.sqrt(checked.steps) if kind == "gaussian" else 0.0
+    unsampled = gaussian.mu_of(epsilon, delta) / math.sqrt(checked.steps) if kind == "gaussian" else 0.0
     if kind == "gaussian" and checked.rate == 1:
-        most = min(most, whole)
-    if checked.steps == 1 or most == whole:  # closed forms
+        most = min(most, unsampled)
+    if checked.steps == 1 or most == unsampled:  # closed forms
         strength = most * (1 - _EXACT)
         if certified_delta(run(strength), epsilon) <= delta:
             return 1 / strength
     share = _one_step(afforded, epsilon / checked.steps, delta / checked.steps, checked.rate)
-    least = min(max(share, whole), most) * (1 - _EXACT)
+    least = min(max(share, unsampled), most) * (1 - _EXACT)
     guess = _guess(checked, gaussian.mu_of(epsilon, delta), least, most)
 
     def excess(log_strength: float) -> float:
@@ -70,8 +70,8 @@ def least_noise_multiplier(
 
     if kind == "laplace" and excess(math.log(least) + _CLOSE) > 0 and certified_delta(run(least), epsilon) <= delta:
         return 1 / least  # at a small delta little is to be had beyond the pure epsilon of the steps
-    found, slope = _crossing(excess, math.log(guess), math.log(least), math.log(most))
-    return 1 / _certified(lambda at: certified_delta(run(at), epsilon), delta, math.exp(found), slope, least)
+    root, slope = _crossing(excess, math.log(guess), math.log(least), math.log(most))
+    return 1 / _certified(lambda at: certified_delta(run(at), epsilon), delta, math.exp(root), slope, least)
 
 
 def _one_step(afforded: Callable[[float, float], float], epsilon: float, delta: float, rate: float) -> float:
@@ -126,8 +126,8 @@ def _certified(
     best = 0.0
     low, high = weak_enough, math.inf
     for _ in range(12):
-        found = certified(strength)
-        excess = math.log(max(found, 5e-324) / delta) + _MARGIN
+        epsilon_bound = certified(strength)
+        excess = math.log(max(epsilon_bound, 5e-324) / delta) + _MARGIN
         if excess <= 0:
             best = max(best, strength)
             if -excess <= slope * _CLOSE / 2 or high <= strength * (1 + _CLOSE):

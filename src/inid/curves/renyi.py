@@ -68,17 +68,17 @@ def renyi(loss: PrivacyLoss, order: float) -> float:
             "(epsilon, delta) curve instead."
         )
     steps = sum((part.steps * _subsampled_loss(int(order), part.loss, part.rate) for part in flat.steps), Fraction(0))
-    found = above(float(steps)) if flat.steps else 0.0
+    bound = above(float(steps)) if flat.steps else 0.0
     transform = Transform(np.asarray(flat.ratios), flat.counts, 0.0)
     if flat.variance > 0:
-        found += above(order * flat.variance / 2)
+        bound += above(order * flat.variance / 2)
     if flat.ratios.size:
         shifted = order - 1
         # (a-1) is exact down to a rounding of UNIT * a, which moves log M by at most that times the sum of the ratios.
         slack = transform.moment_slack(shifted) + 2 * UNIT * order * transform.distance(0.0)[0]
         part = above(max(transform.log_moment(shifted) + slack, 0.0) / shifted)
-        found += min(part, above(transform.distance(0.0)[0]))
-    return above(found) if flat.steps and (flat.ratios.size or flat.variance) else found
+        bound += min(part, above(transform.distance(0.0)[0]))
+    return above(bound) if flat.steps and (flat.ratios.size or flat.variance) else bound
 
 
 @lru_cache(maxsize=4096)
@@ -106,8 +106,8 @@ def renyi_subsampled_laplace(order: int, ratio: Decimal | Fraction | float, rate
 @lru_cache(maxsize=4096)
 def renyi_laplace(order: int, ratio: Decimal | Fraction | float) -> Fraction:
     """An upper bound, in integers, on the Renyi divergence of a whole order of Laplace noise with a single ratio."""
-    whole = _whole(order)
-    return _answer(_laplace_moment(whole, _exact("ratio", ratio)), whole)
+    integer_order = _whole(order)
+    return _answer(_laplace_moment(integer_order, _exact("ratio", ratio)), integer_order)
 
 
 class _Up:
@@ -147,12 +147,12 @@ class _Up:
         return _Up(sum(parts), low)
 
     def to_the(self, power: int) -> "_Up":
-        found, base = _Up(1, 0), self
+        product, base = _Up(1, 0), self
         while power:
             if power & 1:
-                found = found.times(base)
+                product = product.times(base)
             base, power = base.times(base), power >> 1
-        return found
+        return product
 
     @property
     def top(self) -> int:
@@ -169,8 +169,8 @@ def _laplace_moment(k: int, e: Fraction) -> _Up:
 
 def _subsampled(order: int, moment: Callable[[int], _Up], rate: Fraction) -> Fraction:
     """The binomial sum of the statement, each factor and each sum rounded up."""
-    take, whole = rate.numerator, rate.denominator
-    leave, all_ways = whole - take, whole**order
+    take, denominator = rate.numerator, rate.denominator
+    leave, all_ways = denominator - take, denominator**order
     total = _Up.of(leave**order + order * take * leave ** (order - 1), all_ways)  # k = 0 and 1: moments 1
     for k in range(2, order + 1):
         weight = math.comb(order, k) * take**k * leave ** (order - k)
@@ -184,10 +184,10 @@ def _subsampled_loss(order: int, loss: Loss, rate: float) -> Fraction:
     ratios = [(_exact("ratio", float(e)), int(n)) for e, n in zip(loss.ratios, loss.counts, strict=True)]
 
     def moment(k: int) -> _Up:
-        found = _Up.exp(square * k * (k - 1) / 2)
+        moment_bound = _Up.exp(square * k * (k - 1) / 2)
         for e, n in ratios:
-            found = found.times(_laplace_moment(k, e).to_the(n))
-        return found
+            moment_bound = moment_bound.times(_laplace_moment(k, e).to_the(n))
+        return moment_bound
 
     return _subsampled(_whole(order), moment, _rate(rate))
 
@@ -209,16 +209,16 @@ def _exact(name: str, value: Decimal | Fraction | float) -> Fraction:
 
 
 def _rate(rate: Fraction | float) -> Fraction:
-    found = min(_exact("rate", rate), Fraction(1)) if float(rate) <= 1 else Fraction(2)
-    if not 0 < found <= 1:
+    exact_rate = min(_exact("rate", rate), Fraction(1)) if float(rate) <= 1 else Fraction(2)
+    if not 0 < exact_rate <= 1:
         raise ArgumentError(f"rate must be above 0 and at most 1, got {rate!r}: pass the probability of taking part.")
-    return found
+    return exact_rate
 
 
 def _whole(order: int) -> int:
-    found = arguments.integer("order", order, least=2, cure="pass a whole Renyi order, for example order=8")
-    if not found <= LARGEST_ORDER:
+    integer = arguments.integer("order", order, least=2, cure="pass a whole Renyi order, for example order=8")
+    if not integer <= LARGEST_ORDER:
         raise ArgumentError(
-            f"order must be at most {LARGEST_ORDER}, got {found}: smaller orders are what accounts need."
+            f"order must be at most {LARGEST_ORDER}, got {integer}: smaller orders are what accounts need."
         )
-    return found
+    return integer

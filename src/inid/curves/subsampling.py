@@ -47,12 +47,12 @@ def sketches(
     steps: Sequence[Subsampled], direction: Direction, reach: float
 ) -> tuple[tuple[tuple[Atoms, float], ...], float]:
     """Atoms of each step on a coarse grid, and their mass at infinity: rough, but an upper bound all the same."""
-    found, infinite = [], 0.0
+    parts, infinite = [], 0.0
     for step in steps:
         losses, masses, beyond = _step_atoms(step, direction, None, reach, -math.inf, upper=True)
-        found.append((Atoms(losses, masses), float(step.steps)))
+        parts.append((Atoms(losses, masses), float(step.steps)))
         infinite += beyond * step.steps
-    return tuple(found), infinite * (1 + 8 * UNIT)
+    return tuple(parts), infinite * (1 + 8 * UNIT)
 
 
 def reach_for(steps: Sequence[Subsampled], direction: Direction, log_delta: float) -> float:
@@ -64,10 +64,10 @@ def reach_for(steps: Sequence[Subsampled], direction: Direction, log_delta: floa
     def reach(number: float) -> float:
         return min(math.sqrt(2 * max(_SPARE - log_delta + math.log(number), 2.0)), FAR)
 
-    found = reach(math.fsum(step.steps * step.rate for step in steps))
-    if any(_cuts_the_top(step.rate, direction, _span(step.loss, found)[1]) for step in steps):
+    deviations = reach(math.fsum(step.steps * step.rate for step in steps))
+    if any(_cuts_the_top(step.rate, direction, _span(step.loss, deviations)[1]) for step in steps):
         return reach(math.fsum(step.steps for step in steps))  # what addition cuts off is not multiplied by the rate
-    return found
+    return deviations
 
 
 def lattices(
@@ -83,7 +83,7 @@ def lattices(
     number = math.fsum(step.steps for step in steps)
     period = 2 * math.pi / target.step
     size = _size(number, target, tolerance)
-    found, infinite = [], 0.0
+    parts, infinite = [], 0.0
     for step in steps:
         floor = (_least_log_moment(step, direction, target.order) - _FAINT - math.log(number)) / target.order
         extent = _extent(step, direction, target.reach, floor)
@@ -95,11 +95,11 @@ def lattices(
         if upper:
             lattice = connected(np.maximum(losses, floor), masses, spacing, points)
         else:
-            kept = losses >= floor
-            lattice = rounded_down(losses[kept], masses[kept], spacing, points)
-        found.append((lattice, float(step.steps)))
+            resolved = losses >= floor
+            lattice = rounded_down(losses[resolved], masses[resolved], spacing, points)
+        parts.append((lattice, float(step.steps)))
         infinite += beyond * step.steps
-    return tuple(found), infinite * (1 + 8 * UNIT)
+    return tuple(parts), infinite * (1 + 8 * UNIT)
 
 
 def largest(steps: Sequence[Subsampled], direction: Direction) -> float:
@@ -147,8 +147,8 @@ def aligned(steps: Sequence[Subsampled], direction: Direction, target: Aim, tole
 
 
 def _size(number: float, target: Aim, tolerance: float) -> int:
-    wanted = math.sqrt(6 * tolerance / (number * target.order * (target.order + 1)))
-    size = 1 << min(max(math.ceil(math.log2(2 * math.pi / (target.step * wanted))), 1), 60)
+    spacing = math.sqrt(6 * tolerance / (number * target.order * (target.order + 1)))
+    size = 1 << min(max(math.ceil(math.log2(2 * math.pi / (target.step * spacing))), 1), 60)
     return min(max(size, _LEAST_SIZE), _MOST_SIZE)
 
 
@@ -268,10 +268,10 @@ def _cut(
     losses = losses + sign * ELEMENTARY * np.where(np.isfinite(losses), np.abs(losses) + size * rate, 0.0)
     mass = np.maximum(mass + sign * (error + ELEMENTARY * mass), 0.0)
     infinite = float(mass[losses == math.inf].sum())
-    kept = np.isfinite(losses) & (mass > 0)
+    usable = np.isfinite(losses) & (mass > 0)
     if spacing is None:
-        return *_chords(losses[kept], mass[kept], left[kept], right[kept]), infinite * (1 + 8 * UNIT)
-    return losses[kept], mass[kept], infinite * (1 + 8 * UNIT)
+        return *_chords(losses[usable], mass[usable], left[usable], right[usable]), infinite * (1 + 8 * UNIT)
+    return losses[usable], mass[usable], infinite * (1 + 8 * UNIT)
 
 
 def _chords(losses: Floats, masses: Floats, left: Floats, right: Floats) -> tuple[Floats, Floats]:

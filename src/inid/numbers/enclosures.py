@@ -158,10 +158,10 @@ def _mills_fraction(x: Fraction, bits: int) -> Enclosure:
         low, high = low_x, high_x + -(-(terms << (2 * bits)) // low_x)
         for k in range(terms - 1, 0, -1):
             low, high = low_x + (k * one) // high, high_x - (-k * one) // low
-        found = one // high, -(-one // low)
+        enclosure = one // high, -(-one // low)
         # Stop when more terms could no longer help: the ends differ by little more than the rounding of x itself.
-        if found[1] - found[0] <= 8 + (high_x - low_x) or terms > 1 << 16:
-            return found
+        if enclosure[1] - enclosure[0] <= 8 + (high_x - low_x) or terms > 1 << 16:
+            return enclosure
         terms *= 2
 
 

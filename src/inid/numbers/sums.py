@@ -99,12 +99,12 @@ def _rational_sum(top: Floats, bottom: Floats, counts: Counts | None, power: int
         twos = (m & -m).bit_length() - 1
         exponent = power * (other.bit_length() - scale.bit_length() - twos)
         odd = (m >> twos) ** power
-        held, least = by_denominator.get(odd, (0, exponent))
+        total, least = by_denominator.get(odd, (0, exponent))
         if exponent < least:
-            held, least = held << (least - exponent), exponent
-        by_denominator[odd] = held + (count * n**power << (exponent - least)), least
+            total, least = total << (least - exponent), exponent
+        by_denominator[odd] = total + (count * n**power << (exponent - least)), least
     common = min((least for _, least in by_denominator.values()), default=0)
-    sums = [(held << (least - common), odd) for odd, (held, least) in by_denominator.items()]
+    sums = [(total << (least - common), odd) for odd, (total, least) in by_denominator.items()]
     while len(sums) > 1:
         paired = [(a * d + c * b, b * d) for (a, b), (c, d) in zip(sums[::2], sums[1::2], strict=False)]
         sums = paired + (sums[-1:] if len(sums) % 2 else [])
@@ -139,15 +139,15 @@ def _rounded_sum(top: Floats, bottom: Floats, counts: Counts | None, power: int,
         term *= slack
         # The whole parts are integers below 2^38, so 2^13 of them add up in a float64 without error; the rest is a sum
         # of 2^13 numbers below 1, wrong by less than n^2 2^-53. One unit of 2^-20 covers that and every underflow.
-        whole = np.floor(term)
-        term -= whole
+        integers = np.floor(term)
+        term -= integers
         if counts is None:
             rest, parts = float(term.sum()).as_integer_ratio()
             places = max(parts.bit_length() - 1, 20)
-            units = (int(whole.sum()) << places) + rest * ((1 << places) // parts) + (sign << (places - 20))
+            units = (int(integers.sum()) << places) + rest * ((1 << places) // parts) + (sign << (places - 20))
         else:
             number, places = counts[chunk].tolist(), _REST
-            terms = zip(whole.tolist(), term.tolist(), number, strict=True)
+            terms = zip(integers.tolist(), term.tolist(), number, strict=True)
             units = sum((int(w * 2.0**_REST) + math.ceil(r * 2.0**_REST)) * n for w, r, n in terms)
             units += sign * 2 * sum(number)
         least = power * shift - _DIGIT - places
@@ -218,13 +218,13 @@ def reciprocal(series: Series) -> Series:
     Each round of Newton's iteration r <- r (2 - series r) doubles the number of right coefficients; products are taken
     by the fast Fourier transform, so that ten thousand coefficients take milliseconds.
     """
-    found = np.array([1.0 / series[0]])
-    while found.size < series.size:
-        length = min(2 * found.size, series.size)
+    inverse = np.array([1.0 / series[0]])
+    while inverse.size < series.size:
+        length = min(2 * inverse.size, series.size)
         size = 1 << (2 * length).bit_length()
-        transformed = np.fft.rfft(found, size)
+        transformed = np.fft.rfft(inverse, size)
         product = np.fft.irfft(np.fft.rfft(series[:length], size) * transformed, size)[:length]
         product = -product
         product[0] += 2.0
-        found = np.fft.irfft(np.fft.rfft(product, size) * transformed, size)[:length]
-    return found
+        inverse = np.fft.irfft(np.fft.rfft(product, size) * transformed, size)[:length]
+    return inverse

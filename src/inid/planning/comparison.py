@@ -142,7 +142,7 @@ def plot_plan(made: NoisePlan, ax: "Axes | None" = None) -> "Axes":
     labels = made.sensitivity.labels
     names = labels if labels and len(labels) == made.dimension else [str(at) for at in range(made.dimension)]
     axes = figures.new_axes(ax, height=1.4 + 0.24 * made.dimension)
-    figures.errors_beside(axes, names, made.std, others)
+    figures.compare_errors(axes, names, made.std, others)
     return axes
 
 

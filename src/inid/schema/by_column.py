@@ -48,17 +48,17 @@ class ByColumn(ValueType):
             return {}
         if not isinstance(value, Mapping):
             raise wrong_value(name, value, self.cure)
-        return {column_name(name, key): self.entry(f"{name} of {key}", held) for key, held in value.items()}
+        return {column_name(name, key): self.entry(f"{name} of {key}", entry) for key, entry in value.items()}
 
     @abstractmethod
     def entry(self, name: str, value: Any) -> Any:
         """Check what one column has."""
 
-    def from_field(self, name: str, held: Any) -> Any:
-        if not isinstance(held, Mapping):
-            return super().from_field(name, held)
-        kept = {str(key): _stripped(entry) for key, entry in held.items()}
-        return {key: self._parts(name, entry) for key, entry in kept.items() if not self._is_empty(entry)}
+    def from_field(self, name: str, field: Any) -> Any:
+        if not isinstance(field, Mapping):
+            return super().from_field(name, field)
+        entries = {str(key): _stripped(entry) for key, entry in field.items()}
+        return {key: self._parts(name, entry) for key, entry in entries.items() if not self._is_empty(entry)}
 
     def _is_empty(self, entry: Any) -> bool:
         return entry in ("", [], ["", ""])
@@ -88,17 +88,17 @@ class _Lists(ByColumn):
         >>> Cells().from_text("--histogram", "age=0,17.5,100,sex=F,M")
         {'age': [0.0, 17.5, 100.0], 'sex': ['F', 'M']}
         """
-        found: dict[str, list[str]] = {}
+        lists: dict[str, list[str]] = {}
         column = ""
         for entry in split(text):
             before, equals, after = entry.partition("=")
             if equals:
                 column = before
-                _store(name, found, column, [])
+                _store(name, lists, column, [])
             if not column:
                 raise malformed(name, text, self.syntax)
-            found[column].append(after if equals else entry)
-        return {column: self._parts(name, entries) for column, entries in found.items()}
+            lists[column].append(after if equals else entry)
+        return {column: self._parts(name, entries) for column, entries in lists.items()}
 
     syntax: ClassVar[str] = "write column=key,key, for example sex=F,M"
 
@@ -217,25 +217,25 @@ class Intervals(ByColumn):
         return low, high
 
     def from_text(self, name: str, text: str) -> Any:
-        found: dict[str, list[str]] = {}
+        lists: dict[str, list[str]] = {}
         for entry in split(text):
             key, _, value = entry.rpartition("=")
             ends = value.split(":")
             if not key or len(ends) != 2:
                 raise malformed(name, entry, "write each entry as column=lower:upper, for example age=0:100")
-            _store(name, found, key, ends)
-        return found
+            _store(name, lists, key, ends)
+        return lists
 
     def _text(self, value: Any) -> str:
         return ",".join(f"{name}={low}:{high}" for name, (low, high) in value.items())
 
-    def from_field(self, name: str, held: Any) -> Any:
-        found = super().from_field(name, held)
-        for column, ends in found.items() if isinstance(found, dict) else ():
+    def from_field(self, name: str, field: Any) -> Any:
+        entries = super().from_field(name, field)
+        for column, ends in entries.items() if isinstance(entries, dict) else ():
             if is_list(ends) and len(ends) == 2 and "" in ends:
                 end = "lower" if ends[0] == "" else "upper"
                 raise ArgumentError(f"the {end} limit of {column} is missing: fill it in.")
-        return found
+        return entries
 
 
 class NumbersByName(ByColumn):
@@ -261,13 +261,13 @@ class NumbersByName(ByColumn):
     def from_text(self, name: str, text: str) -> Any:
         if "=" not in text:
             return split(text)
-        found: dict[str, str] = {}
+        numbers: dict[str, str] = {}
         for entry in split(text):
             key, equals, value = entry.rpartition("=")
             if not (equals and key):
                 raise malformed(name, entry, "write each entry as name=number, for example age=1,income=500")
-            _store(name, found, key, value)
-        return found
+            _store(name, numbers, key, value)
+        return numbers
 
     def _text(self, value: Any) -> str:
         return ",".join(f"{n}={x}" for n, x in value.items()) if isinstance(value, Mapping) else super()._text(value)
@@ -300,13 +300,13 @@ class Formulas(ByColumn):
         return ";"
 
     def from_text(self, name: str, text: str) -> Any:
-        found: dict[str, str] = {}
+        formulas: dict[str, str] = {}
         for entry in filter(None, map(str.strip, text.split(";"))):
             key, equals, formula = (part.strip() for part in entry.partition("="))
             if not (key and equals and formula):
                 raise malformed(name, entry, self.syntax)
-            _store(name, found, key, formula)
-        return found
+            _store(name, formulas, key, formula)
+        return formulas
 
     def _text(self, value: Any) -> str:
         return ";".join(f"{name}={formula}" for name, formula in value.items())
@@ -318,10 +318,10 @@ def _stripped(entry: Any) -> Any:
     return [_stripped(one) for one in entry] if isinstance(entry, list) else entry
 
 
-def _store(name: str, found: dict[str, _T], key: str, value: _T) -> None:
-    if key in found:
+def _store(name: str, entries: dict[str, _T], key: str, value: _T) -> None:
+    if key in entries:
         raise ArgumentError(f"{name} names {shown(key)} twice: give each name once.")
-    found[key] = value
+    entries[key] = value
 
 
 def malformed(name: str, value: str, cure: str) -> ArgumentError:
@@ -357,14 +357,14 @@ class Groupings(ByColumn):
 
     def from_text(self, name: str, text: str) -> Any:
         entries = [(entry, *_BY.split(f"{entry} ", maxsplit=1)) for entry in map(str.strip, text.split(";")) if entry]
-        found: dict[str, list[list[str]]] = {}
+        groupings: dict[str, list[list[str]]] = {}
         for entry, before, *groups in entries:
             column = before.strip()
             if not column:
                 raise malformed(name, entry, "write column, or column by group,group, for example age by sex")
             alone = not groups and sum(other[1].strip() == column for other in entries) == 1
-            found.setdefault(column, []).extend([] if alone else [split(groups[0]) if groups else []])
-        return found
+            groupings.setdefault(column, []).extend([] if alone else [split(groups[0]) if groups else []])
+        return groupings
 
     def _text(self, value: Any) -> str:
         listed = [(name, groups) for name, several in value.items() for groups in several or [None]]
@@ -390,12 +390,12 @@ class NamesOrGroupings(Names):
     def read(self, name: str, value: Any) -> Any:
         if not isinstance(value, Mapping):
             return super().read(name, value)
-        found = Groupings().read(name, value)
-        for column, tables in found.items():
+        groupings = Groupings().read(name, value)
+        for column, tables in groupings.items():
             if not tables:
                 cure = 'pass its tables, for example [["sex"], ["region", "sex"]]'
                 raise wrong_value(f"{name} of {column}", [], cure)
-        return found or ()  # nothing is asked, in either form
+        return groupings or ()  # nothing is asked, in either form
 
     def separator(self, texts: Sequence[str]) -> str:
         return ";" if any(map(_by_tables, texts)) else ","
@@ -406,8 +406,8 @@ class NamesOrGroupings(Names):
     def _text(self, value: Any) -> str:
         return Groupings()._text(value) if isinstance(value, Mapping) else super()._text(value)  # noqa: SLF001
 
-    def from_field(self, name: str, held: Any) -> Any:
-        return Groupings().from_field(name, held) if isinstance(held, Mapping) else super().from_field(name, held)
+    def from_field(self, name: str, field: Any) -> Any:
+        return Groupings().from_field(name, field) if isinstance(field, Mapping) else super().from_field(name, field)
 
 
 @dataclass(frozen=True)
@@ -471,8 +471,8 @@ class Tables(ValueType):
     def _text(self, value: Any) -> str:
         return ";".join(",".join(table) for table in value) if is_list(value) else str(value)
 
-    def from_field(self, name: str, held: Any) -> Any:
-        text = super().from_field(name, held)
+    def from_field(self, name: str, field: Any) -> Any:
+        text = super().from_field(name, field)
         return int(text) if isinstance(text, str) and text.isdecimal() else text
 
 

@@ -63,17 +63,17 @@ class Key:
         """The plain value that its flag states, given once or several times."""
         return self.type.from_text(self.flag, self.type.separator(texts).join(texts))
 
-    def from_field(self, held: Any) -> Any:
+    def from_field(self, field: Any) -> Any:
         """The plain value that its field on the page states.
 
         "1,000" is a thousand to some and 1 to others: a number that is written so is refused, never guessed.
         """
-        entries = texts_in(list(held.values()) if isinstance(held, Mapping) else held)
+        entries = texts_in(list(field.values()) if isinstance(field, Mapping) else field)
         wrong = next(filter(_THOUSANDS.fullmatch, map(str.strip, entries)), None) if self.type.is_number else None
         if wrong is not None:
             plain = wrong.replace(",", "")
             raise ArgumentError(f"{self.title} does not fit, got {wrong!r}: write {plain}, without commas.")
-        return self.type.from_field(self.title, held)
+        return self.type.from_field(self.title, field)
 
     @property
     def is_switch(self) -> bool:
@@ -134,7 +134,7 @@ def from_fields(form: Mapping[str, Any]) -> dict[str, Any]:
     for name in form:
         if name not in _KEYS:
             raise ArgumentError(f"a form has no field {shown(name)}.")
-    read = {name: key(name).from_field(held) for name, held in form.items()}
+    read = {name: key(name).from_field(field) for name, field in form.items()}
     return {name: value for name, value in read.items() if value not in (None, "", {}, [], False)}
 
 

@@ -27,46 +27,46 @@ class Questions(ValueType):
         """Check the names of questions and of what each states; values are checked where a question is read."""
         if value is None:
             return {}
-        if not isinstance(value, Mapping) or not all(isinstance(own, Mapping) for own in value.values()):
+        if not isinstance(value, Mapping) or not all(isinstance(options, Mapping) for options in value.values()):
             raise wrong_value(name, value, _CURE)
         known = {one.name for one in keys_of_a_question()}
-        for question, own in value.items():
+        for question, options in value.items():
             read_word(f"the name of a {name}", question)
             if question.startswith("-") or question != question.strip() or question == "self":
                 raise ArgumentError(f"{name} cannot be named {shown(question)}: begin with a letter or a digit.")
-            unknown = [key for key in own if key not in known]
+            unknown = [key for key in options if key not in known]
             if unknown:
                 raise ArgumentError(
                     f"{question} states {shown(unknown[0])}, which no {name} has for itself: known are "
                     f"{', '.join(sorted(known))}."
                 )
-        return {str(question): dict(own) for question, own in value.items()}
+        return {str(question): dict(options) for question, options in value.items()}
 
     def separator(self, texts: Sequence[str]) -> str:
         return _BETWEEN
 
     def from_text(self, name: str, text: str) -> Any:
-        found: dict[str, dict[str, Any]] = {}
+        questions: dict[str, dict[str, Any]] = {}
         for line in text.split(_BETWEEN):
             try:
                 question, *words = shlex.split(line)
             except ValueError:
                 raise malformed(name, line, _SYNTAX) from None
-            if question in found:
+            if question in questions:
                 raise ArgumentError(f"{name} names {shown(question)} twice: give each name once.")
-            found[question] = _stated(name, line, words)
-        return found
+            questions[question] = _stated(name, line, words)
+        return questions
 
     def to_texts(self, name: str, value: Any) -> list[str]:
-        return [shlex.join([question, *flag_words(own)]) for question, own in value.items()]
+        return [shlex.join([question, *flag_words(options)]) for question, options in value.items()]
 
-    def from_field(self, name: str, held: Any) -> Any:
-        if not isinstance(held, Mapping) or not all(isinstance(own, Mapping) for own in held.values()):
-            return held
-        return {question: from_fields(own) for question, own in held.items()}
+    def from_field(self, name: str, field: Any) -> Any:
+        if not isinstance(field, Mapping) or not all(isinstance(options, Mapping) for options in field.values()):
+            return field
+        return {question: from_fields(options) for question, options in field.items()}
 
     def to_field(self, value: Any) -> Any:
-        return {question: to_fields(own) for question, own in value.items()}
+        return {question: to_fields(options) for question, options in value.items()}
 
 
 def _stated(name: str, line: str, words: Sequence[str]) -> dict[str, Any]:

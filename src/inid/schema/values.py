@@ -60,9 +60,9 @@ class ValueType(ABC):
     def _text(self, value: Any) -> str:
         return ",".join(map(str, value)) if is_list(value) else str(value)
 
-    def from_field(self, name: str, held: Any) -> Any:
+    def from_field(self, name: str, field: Any) -> Any:
         """The plain value that a field of the page holds; what is empty states nothing."""
-        return held.strip() if isinstance(held, str) else held
+        return field.strip() if isinstance(field, str) else field
 
     def to_field(self, value: Any) -> Any:
         """What a field of the page holds for a plain value: texts, and lists and tables of them."""
@@ -155,8 +155,8 @@ class Names(ValueType):
     def from_text(self, name: str, text: str) -> Any:
         return split(text)
 
-    def from_field(self, name: str, held: Any) -> Any:
-        return entries_of(held) if isinstance(held, str) else held
+    def from_field(self, name: str, field: Any) -> Any:
+        return entries_of(field) if isinstance(field, str) else field
 
     def to_field(self, value: Any) -> Any:
         texts = super().to_field(value)
@@ -229,7 +229,7 @@ def wrong_value(name: str, value: object, cure: str) -> ArgumentError:
 class Number(ValueType):
     """One number exactly as it was written."""
 
-    wanted: str = "a number such as 1 or 1e-6"
+    expected: str = "a number such as 1 or 1e-6"
     fits: Callable[[Decimal], bool] = lambda _: True
     instead: str | None = None
     words: str = "number"
@@ -240,15 +240,15 @@ class Number(ValueType):
         """An integer, a decimal or the text of one."""
         if value is None or (self.instead is not None and value == self.instead):
             return value
-        found: int | Decimal | None = None
+        number: int | Decimal | None = None
         if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
-            found = value
+            number = value
         elif isinstance(value, (str, float)):
             with suppress(InvalidOperation):
-                found = Decimal(value if isinstance(value, str) else repr(value))
-        if found is None or not Decimal(found).is_finite() or not self.fits(Decimal(found)):
-            raise wrong_value(name, value, f"pass {self.wanted}")
-        return found
+                number = Decimal(value if isinstance(value, str) else repr(value))
+        if number is None or not Decimal(number).is_finite() or not self.fits(Decimal(number)):
+            raise wrong_value(name, value, f"pass {self.expected}")
+        return number
 
 
 OFF = "off"
@@ -263,16 +263,16 @@ def positive(example: str, instead: str | None = None) -> Number:
 
 def probability(example: str) -> Number:
     """A number between 0 and 1; a text that would be 0 or 1 as a float is refused as well."""
-    wanted = f"a probability between 0 and 1, such as {example}"
-    return Number(wanted, lambda x: 0 < float(x) < 1, words="probability")
+    expected = f"a probability between 0 and 1, such as {example}"
+    return Number(expected, lambda x: 0 < float(x) < 1, words="probability")
 
 
 class Whole(Number):
     """One whole number."""
 
     def read(self, name: str, value: Any) -> Any:
-        found = super().read(name, value)
-        return int(found) if isinstance(found, Decimal) else found
+        number = super().read(name, value)
+        return int(number) if isinstance(number, Decimal) else number
 
 
 def whole(instead: str | None = None) -> Number:
@@ -316,10 +316,10 @@ class Numbers(Names):
 
 def read_float(name: str, value: object) -> float:
     """One number as a float."""
-    found = Number().read(name, value)
-    if found is None or not math.isfinite(float(found)):
+    number = Number().read(name, value)
+    if number is None or not math.isfinite(float(number)):
         raise wrong_value(name, value, "pass a number such as 1 or 0.5")
-    return float(found)
+    return float(number)
 
 
 _MOST = 100_000

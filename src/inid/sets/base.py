@@ -55,11 +55,11 @@ def read_counts(name: str, value: object, size: int) -> Counts | None:
         raise ArgumentError(
             f"{name}[{at}] must be a whole number below 2^53, got {shown_entry(value, numbers, at)}: {cure}."
         )
-    whole = numbers.astype(np.int64)
-    if not sum(whole.tolist()) < 2**53:  # as Python integers: the sum of 64-bit ones may wrap
+    integers = numbers.astype(np.int64)
+    if not sum(integers.tolist()) < 2**53:  # as Python integers: the sum of 64-bit ones may wrap
         raise ArgumentError(f"{name} must add up to less than 2^53 coordinates: {cure}.")
-    whole.flags.writeable = False
-    return whole
+    integers.flags.writeable = False
+    return integers
 
 
 def read_cap(name: str, value: object) -> float | None:
@@ -500,12 +500,12 @@ class Sensitivity(SetRecord, ABC):
         if not (isinstance(record["kind"], str) and record["kind"] in kinds):
             raise RecordError(f"unknown kind of sensitivity {shown(record['kind'])}: known are {', '.join(kinds)}.")
         try:
-            made = kinds[record["kind"]].from_record(record)
+            sensitivity = kinds[record["kind"]].from_record(record)
         except ArgumentError as error:
             raise RecordError(f"the sensitivity's record does not parse: {error}") from None
-        if made.to_dict() != dict(record):  # a cap on a kind that has none, say: not what anybody meant
+        if sensitivity.to_dict() != dict(record):  # a cap on a kind that has none, say: not what anybody meant
             raise RecordError("the sensitivity's record contradicts itself: store sets as they are written.")
-        return made
+        return sensitivity
 
     @classmethod
     @abstractmethod

@@ -114,16 +114,16 @@ def hull_profile(
     u *= min(1.0, squares / float(greedy @ times))
     importance = 2 * p / (p + 2) * weights
     importance = np.exp2(importance - importance.max())
-    found = _climbed(u, 0.0, length, importance, p, times, squares)
-    if not (found > _LOST).all():
-        found = _climbed(u, _KEPT, length, importance, p, times, squares)
+    profile = _climbed(u, 0.0, length, importance, p, times, squares)
+    if not (profile > _LOST).all():
+        profile = _climbed(u, _KEPT, length, importance, p, times, squares)
     # A coordinate that the floats have lost is given what the relaxation would, so that it is never left without noise:
     # it had less than 2^-900 of the cap to begin with, far below the rounding of all others.
-    return np.where(found > _LOST, log2(np.maximum(found, 1e-300)), relaxed) / 2 + l1
+    return np.where(profile > _LOST, log2(np.maximum(profile, 1e-300)), relaxed) / 2 + l1
 
 
 def _climbed(
-    u: Floats, kept: float, length: Floats, importance: Floats, order: float, times: Floats, squares: float
+    u: Floats, inertia: float, length: Floats, importance: Floats, order: float, times: Floats, squares: float
 ) -> Floats:
     """The Frank-Wolfe method: the point of the hull with the largest error, of which `u` keeps a part."""
     p = order
@@ -131,23 +131,23 @@ def _climbed(
     def gain(point: Floats) -> float:
         return float((importance * point ** (p / (p + 2))) @ times)
 
-    vertices, shares = [u], [1.0 - kept]
+    vertices, shares = [u], [1.0 - inertia]
     steps, firsts = next(((t, f) for runs, t, f in _EFFORT if length.size <= runs), (0, 0))
     for _ in range(steps):
         slope = importance * np.maximum(u, 1e-300) ** (-2 / (p + 2))
-        found = _steepest(length, slope, times, firsts)
-        found *= min(1.0, squares / float(found @ times))
-        if float(((found - u) * slope) @ times) < 1e-8 * float((u * slope) @ times):
+        vertex = _steepest(length, slope, times, firsts)
+        vertex *= min(1.0, squares / float(vertex @ times))
+        if float(((vertex - u) * slope) @ times) < 1e-8 * float((u * slope) @ times):
             break
         # Move mass from the worst vertex in use to the best one: this converges faster than shrinking towards the best.
         values = [
             float((v * slope) @ times) if share > 0 else math.inf for v, share in zip(vertices, shares, strict=True)
         ]
         worst = int(np.argmin(values))
-        direction, room = found - vertices[worst], shares[worst]
+        direction, room = vertex - vertices[worst], shares[worst]
         step = _line_search(partial(_along, gain, u, direction), room)
         shares[worst] = 0.0 if step == room else room - step
-        vertices.append(found)
+        vertices.append(vertex)
         shares.append(step)
         u = np.maximum(u + step * direction, 0.0)
     return u
@@ -159,9 +159,9 @@ def _vertex(length: Floats, priority: Floats, times: Floats) -> Floats:
     size, number = length[order], times[order]
     before = np.concatenate([[0.0], np.cumsum(size * number)[:-1]])
     copies = np.clip((1.0 - before) / size, 0.0, number)
-    whole = np.floor(copies)
+    full_copies = np.floor(copies)
     squares = np.empty_like(length)
-    squares[order] = (whole + np.square(copies - whole)) * np.square(size) / number
+    squares[order] = (full_copies + np.square(copies - full_copies)) * np.square(size) / number
     return squares
 
 
@@ -191,8 +191,8 @@ def best_vertex(length: Floats, value: Floats, slack: float = 0.0) -> tuple[floa
     chosen = (np.arange(1 << length.size)[:, None] >> np.arange(length.size)) & 1 == 1
     used = chosen @ length
     fits = used <= 1 + slack
-    chosen, left = chosen[fits], np.maximum(1 - used[fits], 0.0) + slack
-    squares = np.where(chosen, 0.0, np.square(np.minimum(left[:, None] / length, 1.0)))
+    chosen, room = chosen[fits], np.maximum(1 - used[fits], 0.0) + slack
+    squares = np.where(chosen, 0.0, np.square(np.minimum(room[:, None] / length, 1.0)))
     gains = squares * value
     totals = chosen @ value + gains.max(axis=1)
     at = int(np.argmax(totals))
@@ -233,9 +233,9 @@ def square_multipliers(
     Without an l1 cap the problem is a fractional knapsack and nu_2 is the value 1/sigma_k^2 of the item that just fits.
     """
     times = np.ones(limits.size) if counts is None else counts.astype(np.float64)
-    found = [(Fraction(0), _critical(scales, np.square(limits / norm) * times))]
+    multipliers = [(Fraction(0), _critical(scales, np.square(limits / norm) * times))]
     if l1 is None:
-        return found
+        return multipliers
     unit = float(scales.min())
     length = limits / l1
     w = np.square(unit / scales)  # relative to the largest; the true value is w / unit^2
@@ -249,10 +249,10 @@ def square_multipliers(
         at = min(int(np.searchsorted(filled, 1.0)), order.size - 1)
         last = int(order[at])
         nu_1 = max(float(slope[last]), 0.0)
-        whole = np.where(slope > nu_1, length * times, 0.0)
+        full_length = np.where(slope > nu_1, length * times, 0.0)
         # Where the l1 cap binds, a part of the last item fills it.
-        part = max(1.0 - float(whole.sum()), 0.0) if nu_1 > 0 and filled[at] >= 1.0 else 0.0
-        return nu_1, float(whole @ length) + part * float(length[last])
+        part = max(1.0 - float(full_length.sum()), 0.0) if nu_1 > 0 and filled[at] >= 1.0 else 0.0
+        return nu_1, float(full_length @ length) + part * float(length[last])
 
     low, high = 0.0, 1.0
     for _ in range(_STEPS):  # the dual value is convex in nu_2, and its slope is the budget less the squares
@@ -263,8 +263,8 @@ def square_multipliers(
     for nu_2 in {0.0, high, nearest}:
         nu_1 = inner(nu_2)[0]
         s = unit / math.sqrt(nu_2) if nu_2 > 0 else math.inf
-        found.append((Fraction(nu_1) * Fraction(l1) / Fraction(unit) ** 2, s))
-    return found
+        multipliers.append((Fraction(nu_1) * Fraction(l1) / Fraction(unit) ** 2, s))
+    return multipliers
 
 
 @np.errstate(under="ignore")
@@ -273,11 +273,11 @@ def modulus_multipliers(
 ) -> list[tuple[float, Fraction]]:
     """Pairs (s, tau) for the bound with nu = 1/s (s = inf stands for nu = 0) and tau the multiplier of the l2 cap."""
     times = np.ones(limits.size) if counts is None else counts.astype(np.float64)
-    found: list[tuple[float, Fraction]] = []
+    multipliers: list[tuple[float, Fraction]] = []
     if l1 is not None:
-        found.append((_critical(scales, limits / l1 * times), Fraction(0)))
+        multipliers.append((_critical(scales, limits / l1 * times), Fraction(0)))
     if l2 is None:
-        return found
+        return multipliers
     unit = float(scales.min())
     w, length = unit / scales, limits / l2
     exact_unit = Fraction(1) / (Fraction(unit) * Fraction(l2))
@@ -303,7 +303,7 @@ def modulus_multipliers(
 
     tau, norm = tau_for(0.0)
     if tau > 0:
-        found.append((math.inf, Fraction(tau) * exact_unit))
+        multipliers.append((math.inf, Fraction(tau) * exact_unit))
     if l1 is not None and norm * l2 > l1:  # both caps bind: raise nu until the l1 norm fits
         low, high = 0.0, 1.0
         for _ in range(_STEPS):
@@ -312,8 +312,8 @@ def modulus_multipliers(
             low, high = (nu, high) if norm * l2 > l1 else (low, nu)
         tau, _ = tau_for(high)
         if tau > 0:
-            found.append((unit / high, Fraction(tau) * exact_unit))
-    return found or [(math.inf, Fraction(0))]
+            multipliers.append((unit / high, Fraction(tau) * exact_unit))
+    return multipliers or [(math.inf, Fraction(0))]
 
 
 def _critical(scales: Floats, filling: Floats) -> float:
@@ -358,28 +358,28 @@ def supremum(
     """
     if not float(scales.min()) > 0:  # a group's scale below the floats
         return Fraction(2) ** 16384
-    whole = quotient_sum(limits, scales, counts, power=exponent)
+    unbounded = quotient_sum(limits, scales, counts, power=exponent)
     if l1 is None and l2 is None:
-        return whole
+        return unbounded
     if limits.size > _REMEMBERED:
-        return min(whole, _capped(exponent, limits, scales, counts, l1, l2))
-    kept = None if counts is None else counts.tobytes()
-    return min(whole, _remembered(exponent, limits.tobytes(), scales.tobytes(), kept, l1, l2))
+        return min(unbounded, _capped(exponent, limits, scales, counts, l1, l2))
+    count_bytes = None if counts is None else counts.tobytes()
+    return min(unbounded, _remembered(exponent, limits.tobytes(), scales.tobytes(), count_bytes, l1, l2))
 
 
 @np.errstate(under="ignore")
 def greatest_square_sum(limits: Floats, counts: Counts | None, l1: float) -> Fraction:
     """The largest sum of d_i^2 with |d_i| <= limits_i and sum |d_i| <= l1: fill the largest limits first."""
-    left, total = Fraction(l1), Fraction(0)
+    room, total = Fraction(l1), Fraction(0)
     order = np.argsort(-limits, kind="stable")
     times = np.ones(limits.size, dtype=np.int64) if counts is None else counts
     for limit, count in zip(limits[order].tolist(), times[order].tolist(), strict=True):
         exact = Fraction(limit)
-        whole = min(int(count), int(left // exact))
-        total += whole * exact * exact
-        left -= whole * exact
-        if whole < count:
-            return total + left * left
+        full = min(int(count), int(room // exact))
+        total += full * exact * exact
+        room -= full * exact
+        if full < count:
+            return total + room * room
     return total
 
 
@@ -463,8 +463,8 @@ def _positive(limits: Floats, scales: Floats, nu_1: Fraction, reference: float, 
         (p, q), (u, v) = nu_1.as_integer_ratio(), nu_2.as_integer_ratio()
         signs = np.array(
             [
-                sigma**2 * (p * v * whole + u * q * part) < part * unit**2 * q * v
-                for (part, whole), (sigma, unit) in (
+                sigma**2 * (p * v * bound + u * q * part) < part * unit**2 * q * v
+                for (part, bound), (sigma, unit) in (
                     (x.as_integer_ratio(), s.as_integer_ratio()) for x, s in zip(*pairs.tolist(), strict=True)
                 )
             ],
@@ -563,8 +563,8 @@ def ratios(limits: Floats, scales: Floats, counts: Counts | None, l1: float | No
         here, after = (np.min([np.interp(k, *curve) for curve in curves], axis=0) for k in (starts, starts + 1))
     rises = np.maximum(after - here, 0.0) + 2.0**-50 * after  # the difference of two rounded sums
     with np.errstate(over="ignore"):
-        found = np.ldexp(rises * UP, shift - scale_shift)
-    return np.nextafter(found, np.inf), np.diff(np.append(starts, total))
+        increments = np.ldexp(rises * UP, shift - scale_shift)
+    return np.nextafter(increments, np.inf), np.diff(np.append(starts, total))
 
 
 def _binding(cap: float | None, norm: float, shift: int) -> float | None:
@@ -591,15 +591,15 @@ def _multipliers(
     limits: Floats, scales: Floats, counts: Counts | None, l1: float | None, l2: float | None
 ) -> list[tuple[float, float]]:
     """Multipliers (nu, tau) of one cap at a time: every pair is valid, and these cover small and large k."""
-    found: list[tuple[float, float]] = []
+    multipliers: list[tuple[float, float]] = []
     if l1 is not None:
-        found += [
+        multipliers += [
             (float(w), 0.0) for w in np.unique(np.quantile(1.0 / scales, np.linspace(0, 1, 65), method="nearest"))
         ]
     if l2 is not None:
         taus = [float(tau) for _, tau in modulus_multipliers(limits, scales, counts, None, l2) if tau]
-        found += [(0.0, tau * float(factor)) for tau in taus for factor in np.geomspace(1 / 64, 64, 25)]
-    return found
+        multipliers += [(0.0, tau * float(factor)) for tau in taus for factor in np.geomspace(1 / 64, 64, 25)]
+    return multipliers
 
 
 __all__ = ["Binding", "binding", "log_profile", "one_cap_profile", "ratios", "solved", "supremum", "waterfill"]
@@ -613,11 +613,11 @@ def binding(l1: float | None, l2: float | None, limits: Floats, counts: Counts |
     >>> binding(2.0, 9.0, np.array([1.0, 4.0]), None)
     [(1, 1.0)]
     """
-    found = []
+    caps = []
     for norm, cap in ((1, l1), (2, l2)):
         if cap is not None and cap > 0 and log2_sum(norm * log2(limits), counts) / norm > np.log2(cap):
-            found.append((norm, float(np.log2(cap))))
-    return found
+            caps.append((norm, float(np.log2(cap))))
+    return caps
 
 
 def solved(exponent: Exponent, caps: Binding) -> bool:

@@ -33,8 +33,8 @@ def box_ratios(limits: Floats, scales: Floats, counts: Counts | None) -> Ratios:
 def norm_ratios(norms: Floats, scales: Floats, counts: Counts | None, groups: Counts) -> Ratios:
     """Envelope of l2 groups and ellipsoids: within a group S_k is C times the root of the k largest 1/beta_i^2, summed.
 
-    >>> ratios, held = norm_ratios(np.array([2.0]), np.array([1.0]), np.array([3]), np.array([0]))
-    >>> ratios.round(3), held
+    >>> ratios, repeats = norm_ratios(np.array([2.0]), np.array([1.0]), np.array([3]), np.array([0]))
+    >>> ratios.round(3), repeats
     (array([2.   , 0.828, 0.636]), array([1, 1, 1]))
     """
     times = np.ones(scales.size, dtype=np.int64) if counts is None else counts
@@ -48,13 +48,13 @@ def norm_ratios(norms: Floats, scales: Floats, counts: Counts | None, groups: Co
     before = running - weights * times - np.concatenate([[0.0], running])[starts][groups]
     before = np.maximum(before - (scales.size + 8) * 2.0**-52 * running, 0.0) / UP
     before[starts] = 0.0
-    cells, done, held = _blocks(times, before / weights)
+    cells, done, repeats = _blocks(times, before / weights)
     start = before[cells] + weights[cells] * done
     # sqrt(a + w) - sqrt(a) = w / (sqrt(a + w) + sqrt(a)) without cancellation
     first = weights[cells] / (np.sqrt(start + weights[cells]) + np.sqrt(start))
     with np.errstate(over="ignore"):
         ratios = norms[groups[cells]] / unit[cells] * first * UP
-        return np.nextafter(ratios, np.inf), held
+        return np.nextafter(ratios, np.inf), repeats
 
 
 def _blocks(times: Counts, before: Floats) -> tuple[Counts, Floats, Counts]:
@@ -64,7 +64,7 @@ def _blocks(times: Counts, before: Floats) -> tuple[Counts, Floats, Counts]:
     cells the part is larger, to keep the number of blocks in bounds.
     """
     part = max(_BLOCK, 24.0 * times.size / _MOST_BLOCKS)
-    cells, done, held = [], [], []
+    cells, done, repeats = [], [], []
     open_cells = np.arange(times.size)
     at = np.zeros(times.size)
     while open_cells.size:
@@ -73,7 +73,7 @@ def _blocks(times: Counts, before: Floats) -> tuple[Counts, Floats, Counts]:
         size = np.minimum(size, times[open_cells] - here)
         cells.append(open_cells)
         done.append(here)
-        held.append(size.astype(np.int64))
+        repeats.append(size.astype(np.int64))
         at[open_cells] = here + size
         open_cells = open_cells[at[open_cells] < times[open_cells]]
-    return np.concatenate(cells), np.concatenate(done), np.concatenate(held)
+    return np.concatenate(cells), np.concatenate(done), np.concatenate(repeats)

@@ -102,18 +102,18 @@ class Groups(Sensitivity):
         if self._norm == 1:
             return caps.ratios(*self._grouped(1, scales, cells), None, self.total, None)
         moved = self.reach > 0
-        kept = cells.spread(moved)
-        counts = None if cells.counts is None else cells.counts[kept]
-        groups = (np.cumsum(moved) - 1)[cells.run_of(scales.size)[kept]]
-        return envelopes.norm_ratios(self.reach[moved], scales[kept], counts, groups)
+        mask = cells.spread(moved)
+        counts = None if cells.counts is None else cells.counts[mask]
+        groups = (np.cumsum(moved) - 1)[cells.run_of(scales.size)[mask]]
+        return envelopes.norm_ratios(self.reach[moved], scales[mask], counts, groups)
 
     def _grouped(self, exponent: Exponent, scales: Floats, cells: Cells) -> tuple[Floats, Floats]:
         """The bounds of the groups that somebody moves, and one scale for each."""
         runs, times = cells.run_of(scales.size), cells.times(scales.size)
         moved = self.reach > 0
-        kept = moved[runs]
-        renumbered = (np.cumsum(moved) - 1)[runs[kept]]
-        per_group = group_scales(exponent, self._norm, scales[kept], times[kept], renumbered, int(moved.sum()))
+        mask = moved[runs]
+        renumbered = (np.cumsum(moved) - 1)[runs[mask]]
+        per_group = group_scales(exponent, self._norm, scales[mask], times[mask], renumbered, int(moved.sum()))
         return self.reach[moved], per_group
 
     def _words(self) -> str:
@@ -170,11 +170,11 @@ def group_scales(exponent: Exponent, norm: int, scales: Floats, counts: Counts, 
     if scales.size > RATIONAL_TERMS:
         # Relative errors: one per division and square, one per addition, two for the root and the last division.
         sums = np.add.reduceat(np.square(least[groups] / scales) * counts, starts)
-        found = least / np.sqrt(sums) * (1 - (cells + 16) * 2.0**-52)
-        return np.nextafter(np.nextafter(found, 0.0), 0.0)  # two more units for results among the subnormals
+        combined = least / np.sqrt(sums) * (1 - (cells + 16) * 2.0**-52)
+        return np.nextafter(np.nextafter(combined, 0.0), 0.0)  # two more units for results among the subnormals
     ends = np.append(starts, scales.size)
-    found = np.empty(number)
+    combined = np.empty(number)
     for g in range(number):
         cell = slice(ends[g], ends[g + 1])
-        found[g] = float_down(1 / sqrt_up(quotient_sum(1.0, scales[cell], counts[cell], power=2)))
-    return found
+        combined[g] = float_down(1 / sqrt_up(quotient_sum(1.0, scales[cell], counts[cell], power=2)))
+    return combined

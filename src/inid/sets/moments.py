@@ -34,11 +34,11 @@ def replaced_products(
     with np.errstate(all="ignore"):  # what leaves the floats is refused below, whatever the caller has told NumPy
         shares = np.maximum(omega / omega.max(), _LEAST)
         counts = np.ones(shares.size) if unit is None else np.bincount(unit)[unit]
-        whole, one, two = (shares / counts).sum(), shares[i], shares[j]
-        square = np.where(counts[i] > 1, math.sqrt(2) / one, np.sqrt(2 / (one**2 + whole * one)))
+        total, one, two = (shares / counts).sum(), shares[i], shares[j]
+        square = np.where(counts[i] > 1, math.sqrt(2) / one, np.sqrt(2 / (one**2 + total * one)))
         shape = np.where(i == j, square, 1 / np.sqrt(one * two))
         largest = size[i] * size[j]
-        radii = np.asarray(largest * (whole * shape * _UP))
+        radii = np.asarray(largest * (total * shape * _UP))
         # A product goes from 0 to `largest`, so no true radius is below it: a condition that needs no formula.
         sound = (radii >= largest) & (largest >= _NORMAL) | (size[i] == 0) | (size[j] == 0)
     if not (np.isfinite(radii) & sound).all():

@@ -199,7 +199,7 @@ def plot_summary(summary: PlanSummary, ax: "Axes | None" = None) -> "Axes":
     axes = figures.new_axes(ax, height=1.4 + 0.24 * len(shown))
     equal = {"equal split": [line.baselines["spr"] for line in shown]}
     deviations, tolerances = [line.deviation for line in shown], [line.tolerance for line in shown]
-    figures.errors_beside(axes, [line.label for line in shown], deviations, equal, tolerances)
+    figures.compare_errors(axes, [line.label for line in shown], deviations, equal, tolerances)
     return axes
 
 

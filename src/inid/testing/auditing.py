@@ -62,8 +62,8 @@ def audit_epsilon(first: ArrayLike, second: ArrayLike, *, delta: float = 0.0, co
     for above in (True, False):
         for swapped in (False, True):
             guess, other = (two, one) if swapped else (one, two)
-            found, at = _best_threshold(guess[0], other[0], granted, sure, above)
-            choices.append((found, at, above, swapped))
+            lower, at = _best_threshold(guess[0], other[0], granted, sure, above)
+            choices.append((lower, at, above, swapped))
     _, threshold, above, swapped = max(choices)
     guess, other = (two, one) if swapped else (one, two)
     bound = _bound(

@@ -49,9 +49,9 @@ def grid_pmf(mechanism: str, value: float, scale: float, steps: ArrayLike, *, st
     """
     width = float(grid([scale])[0]) if step is None else step
     # The whole part of value / step is taken off first: a large value must not cost digits.
-    whole = np.rint(value / width)
-    rest = value / width - whole
-    away = (np.asarray(steps, np.float64) - whole) - rest
+    ticks = np.rint(value / width)
+    rest = value / width - ticks
+    away = (np.asarray(steps, np.float64) - ticks) - rest
     ratio = width / scale
     return interval_mass(mechanism, (away - 0.5) * ratio, (away + 0.5) * ratio)
 
@@ -71,21 +71,21 @@ def chi_square(counts: ArrayLike, probabilities: ArrayLike) -> float:
     >>> chi_square([498, 502], [0.5, 0.5]) > 0.5, chi_square([400, 600], [0.5, 0.5]) < 1e-9
     (True, True)
     """
-    seen = np.asarray(counts, np.float64)
+    observed = np.asarray(counts, np.float64)
     chances = np.asarray(probabilities, np.float64)
     if not abs(chances.sum() - 1.0) < 1e-9:
         raise ValueError(f"the probabilities must add up to 1, got {chances.sum():.12g}.")
-    expected = chances * seen.sum()
+    expected = chances * observed.sum()
     # A class ends where the running expectation has grown by enough; a short last class joins the one before.
-    starts, held = [0], 0.0
+    starts, expected_count = [0], 0.0
     for at, more in enumerate(expected[:-1].tolist(), start=1):
-        held += more
-        if held >= _LEAST_EXPECTED:
+        expected_count += more
+        if expected_count >= _LEAST_EXPECTED:
             starts.append(at)
-            held = 0.0
+            expected_count = 0.0
     if len(starts) > 1 and expected[starts[-1] :].sum() < _LEAST_EXPECTED:
         starts.pop()
-    merged, hoped = np.add.reduceat(seen, starts), np.add.reduceat(expected, starts)
+    merged, hoped = np.add.reduceat(observed, starts), np.add.reduceat(expected, starts)
     statistic = float(((merged - hoped) ** 2 / hoped).sum())
     return float(special.chdtrc(max(len(starts) - 1, 1), statistic))
 
@@ -104,9 +104,9 @@ def fit_to_law(
     """
     width = float(grid([scale])[0]) if step is None else step
     ratio = width / scale
-    whole = np.rint(value / width)
-    rest = value / width - whole
-    away = np.asarray(samples, np.float64) / width - whole
+    steps = np.rint(value / width)
+    rest = value / width - steps
+    away = np.asarray(samples, np.float64) / width - steps
     # Edges half way between grid points, spread evenly over the middle and finely over the tails.
     reach = 14.0 if mechanism == "laplace" else 6.0
     edges = np.unique(np.round(np.linspace(-reach, reach, classes - 1) / ratio)) + 0.5
@@ -132,13 +132,13 @@ def staircase_gamma(epsilon: float, dimension: int = 1) -> float:
     if _dimension(dimension) == 1:
         return math.exp(-epsilon / 2) / (1 + math.exp(-epsilon / 2))
     # The best gamma shrinks like e^(-eps/3), so the search is over its logarithm.
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         lambda log: _two_dimensional_error(epsilon, math.exp(log)),
         bounds=(-epsilon / 2 - 3, 0.0),
         method="bounded",
         options={"xatol": 1e-10},
     )
-    return math.exp(float(found.x))
+    return math.exp(float(minimum.x))
 
 
 def staircase_error(epsilon: float, sensitivity: float = 1.0, dimension: int = 1) -> float:

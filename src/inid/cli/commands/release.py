@@ -42,12 +42,12 @@ def rows(values: Values) -> None:
     record: Any = read_json(path, path.read_bytes())
     if not isinstance(record, dict):
         raise RecordError(f"{path} is no record of a release.")
-    made = 0
+    count = 0
 
     def written(progress: bool | None) -> str:
-        nonlocal made
+        nonlocal count
         frame = synthetic_rows(record, number, progress=progress)
-        made = frame.num_rows  # lines would be more: a value may have several
+        count = frame.num_rows  # lines would be more: a value may have several
         return frame_as_csv(frame)
 
     text = rows_text(console, written)
@@ -55,8 +55,8 @@ def rows(values: Values) -> None:
         console.text(text)
         return
     write_whole(out, text)
-    console.document({"command": "rows", "rows": made, "rows_out": str(out)})
-    console.line(f"{made:,} rows went to {out}. They follow from released numbers, and cost nothing.")
+    console.document({"command": "rows", "rows": count, "rows_out": str(out)})
+    console.line(f"{count:,} rows went to {out}. They follow from released numbers, and cost nothing.")
 
 
 def rows_text(console: Console, make: Callable[[bool | None], str]) -> str:
@@ -163,7 +163,7 @@ def _deliver(console: Console, released: ReleasedJob, replaced: set[Path]) -> No
         ("report", outputs.report, released.page),
     ]
     failed: list[str] = []
-    kept: list[str] = []
+    paths: list[str] = []
     for what, path, content in files:
         if path is None:
             continue
@@ -172,10 +172,10 @@ def _deliver(console: Console, released: ReleasedJob, replaced: set[Path]) -> No
         except Exception as error:  # noqa: BLE001 - whatever it was, the numbers are printed instead
             failed.append(f"{path} could not be written: {outcome(error)[0]}")
         else:
-            kept.append(f"The {what} went to {path}{', in place of an earlier file' if path in replaced else ''}.")
+            paths.append(f"The {what} went to {path}{', in place of an earlier file' if path in replaced else ''}.")
     is_kept = not failed and bool(outputs.out or outputs.record)
     try:
-        _print(console, released, kept, whole=is_kept, instead=bool(failed))
+        _print(console, released, paths, is_complete=is_kept, instead=bool(failed))
     except OutputClosedError:
         if is_kept:
             raise
@@ -185,10 +185,10 @@ def _deliver(console: Console, released: ReleasedJob, replaced: set[Path]) -> No
     else:
         failed += ["The results are on the standard output."] if failed else []
     if failed:
-        raise UnansweredError(" ".join([*failed, charge_in_words(released.charge), *kept]), released.charge)
+        raise UnansweredError(" ".join([*failed, charge_in_words(released.charge), *paths]), released.charge)
 
 
-def _print(console: Console, released: ReleasedJob, kept: list[str], *, whole: bool, instead: bool) -> None:
+def _print(console: Console, released: ReleasedJob, paths: list[str], *, is_complete: bool, instead: bool) -> None:
     """Print the answer: as it was asked for, or the CSV file `instead` of files that could not be written."""
     if console.json:
         try:
@@ -206,7 +206,7 @@ def _print(console: Console, released: ReleasedJob, kept: list[str], *, whole: b
     for name, part in released.parts.items():
         if name:
             console.lines(f"\n{name}:" if part is not released.first else f"{name}:")
-        print_estimates(console, part.estimates, released.level, most=_MOST_LINES if whole else None)
+        print_estimates(console, part.estimates, released.level, most=_MOST_LINES if is_complete else None)
     if released.may_be_full:
         console.note(
             "A released count may have reached --table-max-rows, where sums and counts stop: if the table has more "
@@ -214,7 +214,7 @@ def _print(console: Console, released: ReleasedJob, kept: list[str], *, whole: b
         )
     console.line()
     print_gain(console, released.planned.summary)
-    for sentence in kept:
+    for sentence in paths:
         console.line(sentence)
     if released.planned.job.outputs.record is not None:
         console.line(f"Digest of the record, to publish with it: {released.record['digest']}")

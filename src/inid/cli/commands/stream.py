@@ -76,8 +76,8 @@ def release_period(values: Values) -> None:
     _check_files(values)
     with _opened(values, stopped=_STOPPED) as (stream, ledger), _refusals():
         with console.working("Summing and adding noise"):
-            made = stream.release(period, table)
-        _deliver(console, stream, ledger, values, [made.period, made.total], "stream release")
+            result = stream.release(period, table)
+        _deliver(console, stream, ledger, values, [result.period, result.total], "stream release")
         process.finish()
 
 
@@ -112,15 +112,15 @@ def _deliver(
 
         write_whole(report, stream_page(stream, ledger, None))
     estimates = [
-        {"what": made.what, "first": made.first, "last": made.last, "missing": list(made.missing)}
-        | {"private": made.private, **row.to_dict()}
-        for made in results
-        for row in as_estimates(made.answers)
+        {"what": result.what, "first": result.first, "last": result.last, "missing": list(result.missing)}
+        | {"private": result.private, **row.to_dict()}
+        for result in results
+        for row in as_estimates(result.answers)
     ]
     console.document({"command": command, "level": stream.level, "lost": list(stream.lost), "results": estimates})
-    for made in results:
+    for result in results:
         console.line()
-        console.lines(str(made))
+        console.lines(str(result))
 
 
 def _check_files(values: Values) -> None:

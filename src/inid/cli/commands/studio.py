@@ -61,11 +61,11 @@ def _on_files(page: Any, values: Values) -> Any:
 
 def _without_files(job: Mapping[str, Any]) -> dict[str, Any]:
     """A job without the files that it writes: the page has names of its own for them."""
-    kept = {name: value for name, value in job.items() if name not in _OUTPUTS}
-    if isinstance(questions := kept.get("question"), Mapping):
+    keys = {name: value for name, value in job.items() if name not in _OUTPUTS}
+    if isinstance(questions := keys.get("question"), Mapping):
         options = {name: stated for name, stated in questions.items() if isinstance(stated, Mapping)}
-        kept["question"] = dict(questions) | {name: _without_files(stated) for name, stated in options.items()}
-    return kept
+        keys["question"] = dict(questions) | {name: _without_files(stated) for name, stated in options.items()}
+    return keys
 
 
 def _demonstration(page: Any, folder: Path) -> Any:

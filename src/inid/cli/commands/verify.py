@@ -122,7 +122,7 @@ def _ledger(console: Console, address: str, name: str) -> None:
     with open_existing(address, name) as ledger:
         records = ledger.history()
         proofs = [verify_record(record) for record in records]
-        shown = str(ledger)
+        text = str(ledger)
     console.document(
         {
             "command": "verify",
@@ -136,7 +136,7 @@ def _ledger(console: Console, address: str, name: str) -> None:
     )
     count = "1 charge, its" if len(records) == 1 else f"{len(records)} charges, their"
     console.line(f"The ledger holds: {count} chain unbroken, every plan proved again.")
-    console.lines(shown)
+    console.lines(text)
 
 
 VERIFY = Command(
