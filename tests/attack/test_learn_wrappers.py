@@ -132,7 +132,7 @@ def test_a_wrapper_that_learns_from_predictions_of_a_fitted_model_is_named(wrap)
 def test_every_wrapper_of_scikit_learn_is_known_to_be_safe_or_named():
     """A wrapper that a later scikit-learn adds is named until somebody has examined it."""
     parts = {"estimator": ridge(), "base_estimator": ridge(), "regressor": ridge(), "param_grid": {"alpha": [1.0]}}
-    parts |= dict.fromkeys(("estimators", "steps", "transformer_list"), [("model", ridge())])
+    parts |= {key: [("model", ridge())] for key in ("estimators", "steps", "transformer_list")}
     parts |= {"transformers": [("model", ridge(), [0])], "param_distributions": {"alpha": [1.0]}}
     spared = set()
     for name, kind in all_estimators():

@@ -30,6 +30,7 @@ from inid.learn.descent.preliminary_release import (
     estimate_smoothness,
     posterior_mean,
     release_target_summary,
+    signed_sum,
     truncation_limit,
 )
 from inid.learn.glm import PrivateGammaRegressor, PrivatePoissonRegressor

@@ -26,7 +26,7 @@ from inid.errors import ArgumentError
 from inid.learn.base import NoisyEstimator
 from inid.learn.bounds import Bounds, clip_to_bounds, deviations, read_bounds
 from inid.learn.descent.coordinate_descent import Descent
-from inid.learn.descent.objective import Loss, Objective, PreliminaryRelease, exponentials
+from inid.learn.descent.objective import DescentResult, Loss, Objective, PreliminaryRelease, exponentials
 from inid.learn.inputs import read_sample_weight, read_target
 from inid.learn.parameters import estimator
 from inid.learn.public_units import row_products
@@ -103,6 +103,7 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     clip: ClassVar[None] = None
     step: ClassVar[float] = 1.0
     _power: ClassVar[int]
+    _doubt: ClassVar[float]  # the variance of the logarithm of what calibration multiplies by, assumed beforehand
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, ledger: Ledger | None = None) -> Self:
         """Fit the model."""
@@ -136,19 +137,29 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
                 else alpha * preliminary.rows / self._unit(high * self._limit(preliminary))
             )
 
+        def begun(preliminary: PreliminaryRelease) -> float:
+            return start(preliminary) + math.log(high * self._limit(preliminary))  # 0 without an intercept
+
+        def predictions(values: Floats, found: DescentResult) -> Floats:
+            logarithms = row_products(clip_to_bounds(values, *held), found.coefficients[0]) + found.intercepts[0]
+            means = np.clip(exponentials(logarithms + begun(found.preliminary)), low, high)
+            return np.asarray(means / (high * found.preliminary.limit))
+
         objective = Objective(
             lambda preliminary: [self._loss(entries() / self._limit(preliminary), start(preliminary), low / high)],
             self._curvature,
             l2=penalty,
             public=alpha is None,
             target=entries,
+            predictions=predictions,
+            doubt=self._doubt,
             weights=weights,
             slope=lambda signal: self._slope(high / low if low > 0 else math.inf, signal),
         )
         found = Descent.of(self, *held, relation).run(data, objective, ledger)
         self._clip_bounds, self._ends = held, (low, high)
-        begun = start(found.preliminary) + math.log(high * self._limit(found.preliminary))  # 0 without an intercept
-        self.coef_, self.intercept_ = found.coefficients[0], float(found.intercepts[0]) + begun
+        self.coef_ = found.coefficients[0]
+        self.intercept_ = float(found.intercepts[0]) + begun(found.preliminary) + math.log(found.calibration)
         self.plan_, self.private_, self.noise_chance_ = found.plan, found.private, found.chance
         self.shrinkage_ = np.array([found.shrinkage])
         self._end_fit(ledger)
@@ -213,6 +224,7 @@ class PrivatePoissonRegressor(_LogLinear):
     """
 
     _power: ClassVar[int] = 1
+    _doubt: ClassVar[float] = 0.01  # slopes are not clipped but at the limit, so the descent's own mean is near
 
     def _check_ends(self, low: float, high: float) -> None:  # noqa: ARG002 - the other end is in order
         if low < 0:
@@ -251,6 +263,7 @@ class PrivateGammaRegressor(_LogLinear):
     """
 
     _power: ClassVar[int] = 2
+    _doubt: ClassVar[float] = 0.25
 
     def _check_ends(self, low: float, high: float) -> None:
         if not low > 0:

@@ -71,7 +71,7 @@ ESTIMATORS = [
     ),
     (
         learn.PrivateGammaRegressor(budget=HUGE, bounds=(-100, 100), bounds_y=(0.1, 1000), passes=5, max_weight=4.0),
-        WITH_TARGET | WEIGHTED,
+        WITH_TARGET | WEIGHTED | REPEATED,
     ),
 ]
 

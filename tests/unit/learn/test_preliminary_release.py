@@ -7,7 +7,7 @@ import pytest
 
 import inid
 from inid import learn
-from inid.learn import CELLS, posterior_mean, release_target_summary, truncation_limit
+from inid.learn import CELLS, posterior_mean, release_target_summary, signed_sum, truncation_limit
 from inid.testing import unsafe_seed
 from internals import module_with
 
@@ -117,6 +117,67 @@ SOME, NONE = np.array([0.8, -0.5, 0.2, 0.0, 0.4]), np.zeros(5)
 def test_few_rows_and_a_small_budget_give_no_less_than_a_constant(kind, ends, law):
     assert scores(kind, ends, 0.5, 500, SOME, law, 20).mean() > 0.05
     assert scores(kind, ends, 0.5, 500, NONE, law, 20).mean() > -0.15  # nothing to learn; the mean has noise too
+
+
+@pytest.mark.parametrize("top", [0.0, 0.3, 1.0])
+def test_one_row_moves_the_sum_that_calibrates_by_1_and_a_replaced_one_by_2(top):
+    base, size = np.array([0.2, top]), np.array([1.0, 0.5])
+    nobody = signed_sum(base, size)
+    entries = itertools.product([0.0, 1e-300, 0.4, 0.5, 1.0, 1.5, 1e300, np.inf, np.nan], WEIGHTS)
+    with np.errstate(all="ignore"):
+        alone = np.array([signed_sum(np.append(base, p), np.append(size, u)) for p, u in entries])
+    assert np.abs(alone - nobody).max() == 1
+    assert np.ptp(alone) == 2
+
+
+def money(rng, mean):
+    """A law with a long tail, whose largest values are fifty times the mean."""
+    return rng.gamma(0.4, 300 * mean) * np.exp(rng.normal(size=mean.size)) + 0.01
+
+
+def visits(rng, mean):
+    """Counts, four fifths of them 0."""
+    return rng.poisson(mean) * (rng.uniform(size=mean.size) < 0.2)
+
+
+MEANS = {
+    "money": (learn.PrivateGammaRegressor, (0.01, 40_000), money),
+    "durations": (learn.PrivateGammaRegressor, (0.001, 60), lambda rng, mean: rng.gamma(2.0, mean / 2) + 0.001),
+    "counts with many zeros": (learn.PrivatePoissonRegressor, (0, 60), visits),
+    "counts": (learn.PrivatePoissonRegressor, (0, 200), lambda rng, mean: rng.poisson(rng.gamma(0.3, mean / 0.3))),
+}
+
+
+def mean_ratios(kind, ends, law, rows=100_000):
+    """The mean prediction over the mean target, on the rows of the fit."""
+    found = []
+    for seed in range(4):
+        X, y, _, _ = drawn(rows, seed, SOME, law)
+        y = np.clip(y, *ends)
+        model = kind(budget=inid.ApproxDP(1.0, 1e-6), bounds=(-1, 1), bounds_y=ends)
+        with unsafe_seed(seed):
+            found.append(model.fit(X, y).predict(X).mean() / y.mean())
+    return np.array(found)
+
+
+@pytest.mark.parametrize("case", MEANS.values(), ids=MEANS)
+def test_the_mean_prediction_is_the_mean_of_the_target(case):
+    assert np.abs(mean_ratios(*case) - 1).max() < 0.05
+
+
+def test_without_calibration_money_is_predicted_too_small(monkeypatch):
+    monkeypatch.setattr(learn.PrivateGammaRegressor, "_doubt", 0.0)
+    assert mean_ratios(*MEANS["money"]).max() < 0.9
+
+
+def test_the_mean_probability_of_a_logistic_model_is_the_share_of_its_class():
+    """The gradient of its intercept is not clipped, so nothing more needs to be paid for."""
+    for seed in range(3):
+        X, y, _, _ = drawn(20_000, seed, SOME, lambda rng, mean: rng.uniform(size=mean.size) < 0.05 * mean)
+        model = learn.PrivateLogisticRegression(budget=inid.ApproxDP(1.0, 1e-6), bounds=(-1, 1), classes=(False, True))
+        with unsafe_seed(seed):
+            found = model.fit(X, y).predict_proba(X)[:, 1].mean()
+        assert abs(found / y.mean() - 1) < 0.05
 
 
 def test_a_bound_far_above_all_counts_is_no_reason_to_fail():

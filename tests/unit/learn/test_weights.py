@@ -57,8 +57,11 @@ def test_as_the_budget_grows_counts_and_durations_are_fitted_as_scikit_learn_doe
             model.fit(X, y, **given)
         expected = plain(tol=1e-8, max_iter=5000, **common).fit(X, np.clip(y, *ends), **given)
         np.testing.assert_allclose(model.coef_, expected.coef_, atol=5e-3)
-        np.testing.assert_allclose(model.intercept_, expected.intercept_, atol=5e-3)
         held = np.clip(y, *ends)
+        if intercept and plain is GammaRegressor:  # whose mean prediction is not the mean of the target
+            means = (np.average(of, **{"weights": WEIGHTS} if weighted else {}) for of in (held, expected.predict(X)))
+            expected.intercept_ += np.log(next(means) / next(means))
+        np.testing.assert_allclose(model.intercept_, expected.intercept_, atol=5e-3)
         assert model.score(X, held) == pytest.approx(expected.score(X, held), abs=1e-3)
 
 

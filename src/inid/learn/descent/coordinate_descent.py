@@ -14,7 +14,7 @@ nothing, is added or removed, and by the paper's 2 C_i when it is replaced.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -48,8 +48,10 @@ from inid.learn.descent.objective import DescentResult, Objective, PreliminaryRe
 from inid.learn.descent.preliminary_release import (
     CELLS,
     StandardisedColumns,
+    calibration,
     mean_squares,
     release_target_summary,
+    signed_sum,
     standardise_columns,
     target_shares,
 )
@@ -197,9 +199,17 @@ class Descent:
             chance, shrinkage = coefficient_p_value(found[:, :width], noisy), 1.0
             if objective.target is not None:  # one output
                 shrinkage = shrinkage_factor(found[0, :width], noisy, variances, 1 - kept**passes)
-            return self._in_the_users_units(
+            result = self._in_the_users_units(
                 found * shrinkage, units, known, noise, source.private, chance, shrinkage, preliminary
             )
+            if objective.predictions is None or not self.intercept:
+                return result
+            scale = scales[len(scales) - (self._counts(weights) + 1) :][:1]
+            total = add_noise(
+                signed_sum(objective.predictions(values, result), weights), scale, noise.mechanism, source
+            )
+            spread = deviation * float(scale[0]) / preliminary.rows / 2
+            return replace(result, calibration=calibration(preliminary, float(total[0]), spread, objective.doubt))
 
     def _release_preliminary(
         self,
@@ -213,18 +223,22 @@ class Descent:
         """Release the number of rows or the sum of weights, where they are secret, and a summary of the target."""
         rows, last = float(count), len(scales)
         deviation = 1.0 if mechanism == "gaussian" else math.sqrt(2)
-        if self.neighbours == "add_remove" or weights is not None:
+        if self._counts(weights):
             last -= 1
             exact = rows if weights is None else exact_entries(weights)[0]
             rows = max(float(add_noise(np.array([exact]), scales[last:], mechanism, source)[0]), 1.0)
         if objective.target is None:
             return PreliminaryRelease(rows)
-        here = scales[last - CELLS - 1 : last]
+        here = scales[last - CELLS - 1 - self.intercept :]
 
         def draw(exact: Floats, at: int) -> Floats:
             return np.asarray(add_noise(exact, here[at : at + len(exact)], mechanism, source))
 
         return release_target_summary(objective.target(), weights, draw, deviation * here, rows)
+
+    def _counts(self, weights: Floats | None) -> bool:
+        """Whether the number of rows, or the sum of weights, is released: it is the last of all numbers."""
+        return self.neighbours == "add_remove" or weights is not None
 
     def _in_the_users_units(
         self,
@@ -304,7 +318,9 @@ class Descent:
         weights = 1 / np.sqrt(M) if self.weights == "curvature" else 1 / M
         column_share = self.smoothness if known is None and isinstance(self.smoothness, float) else None
         laplace = self.mechanism == "laplace"
-        target = None if objective.target is None else target_shares(budget, rows, laplace=laplace)
+        target = (
+            None if objective.target is None else target_shares(budget, rows, laplace=laplace, intercept=self.intercept)
+        )
         steps = Steps(
             bounds,
             weights,

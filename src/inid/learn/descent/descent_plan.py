@@ -46,7 +46,7 @@ class Steps:
     groups: Groups
     passes: int
     column_share: float | None
-    target: tuple[float, float] | None
+    target: tuple[float, ...] | None
     count: bool
     neighbours: Neighbours
 
@@ -61,9 +61,9 @@ class Steps:
         if self.target is not None:
             replaced = self.neighbours == "replace"
             norm = 1.0 if not replaced else 2.0 if pure else math.sqrt(2) * _UP
-            cells, mean = (part / (1 - sum(self.target)) * whole for part in self.target)
+            cells, *means = (part / (1 - sum(self.target)) * whole for part in self.target)
             one = 2.0 if replaced else 1.0
-            found = [(CELLS, norm, cells / (norm * math.sqrt(CELLS))), (1, one, mean / one)]
+            found = [(CELLS, norm, cells / (norm * math.sqrt(CELLS))), *((1, one, mean / one) for mean in means)]
         return found + [(1, 1.0, _COUNT * whole)] * self.count
 
 

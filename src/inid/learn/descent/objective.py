@@ -80,18 +80,23 @@ class LogisticLoss:
 
 @dataclass(frozen=True)
 class PreliminaryRelease:
-    """What was released before the descent: with a target t in [0, 1], how far up it reaches, and its mean."""
+    """What was released before the descent: with a target t in [0, 1], how far up it reaches, and its mean.
+
+    The mean, and the standard deviation of its noise, `spread`, are in units of `limit`.
+    """
 
     rows: float
     mean: float = 1.0
     limit: float = 1.0
+    spread: float = 0.0
 
 
 @dataclass(frozen=True)
 class DescentResult:
     """What a descent found, in the user's units: a row of coefficients and an intercept for each output.
 
-    `chance` is that of noise alone to move the coefficients as far; `shrinkage` is what they were multiplied by.
+    `chance` is that of noise alone to move the coefficients as far; `shrinkage` is what they were multiplied by;
+    `calibration` is what predictions are to be multiplied by.
     """
 
     coefficients: Floats
@@ -102,6 +107,7 @@ class DescentResult:
     chance: float
     shrinkage: float
     preliminary: PreliminaryRelease
+    calibration: float = 1.0
 
     def keep(self, model: Any) -> Self:
         """Keep in a fitted model what every descent finds."""
@@ -121,6 +127,8 @@ class Objective:
     l2: Callable[[PreliminaryRelease], float] = lambda _: 0.0
     public: bool = False
     target: Callable[[], Floats] | None = None
+    predictions: Callable[[Floats, DescentResult], Floats] | None = None
+    doubt: float = 0.0
     weights: Callable[[], Floats] | None = None
     slope: Callable[[float], float] = lambda _: 1.0
     halves: bool = False

@@ -14,6 +14,11 @@ have the norm 1; a replaced row leaves one and enters another, which is sqrt(2),
 [0, 1] counts u times. Then the sum of z = 2 min(t / L, 1) - 1, for a limit L that the cells suggest. Whatever L is, z
 lies in [-1, 1], so one row moves the sum by at most 1 (2 when it is replaced): each release keeps its share of the
 promise (E7).
+
+**Calibration.** Clipped slopes and few passes leave predictions that are too small or too large on the whole. The mean
+of exp(x.w + b) needs the law of x, so it does not follow from what was released. After the descent the sum of z is
+released for the predictions in place of the targets, clipped to L as they are, and predictions are multiplied by the
+quotient of the two means. A prediction depends on its own row and on released numbers, so the same bounds hold.
 """
 
 import math
@@ -52,7 +57,8 @@ from inid.sets import Allocation, Neighbours, Sensitivity
 _LEAST_DEVIATIONS, _DEVIATIONS = 0.7, 0.2  # of standard deviations: k = 0.2 s^(1/4), but not below 0.7
 _SMALLEST = 2.0**-10  # of a threshold: a column may be constant
 CELLS = 11
-_PART, _MOST, _MOST_CELLS = 0.02, 0.3, 0.15  # of mu^2, or of epsilon: for the mean, and at most for the cells
+_PART, _MOST, _MOST_CELLS = 0.03, 0.3, 0.15  # of mu^2, or of epsilon: for the mean, and at most for the cells
+_CALIBRATION = 0.03  # likewise, for the mean of the predictions
 _MIDDLE = 0.75  # of a cell's upper end: where its rows are assumed to be
 _NOISE = 2.0  # times the noise in the mean: what cutting is weighed against, since gradients have more of it
 _KEPT = 0.5  # of the sum of the targets that cells show, at least: less would lose the mean itself
@@ -108,10 +114,10 @@ def standardise_columns(
     return StandardisedColumns(held, units, 1 - M / held, smaller, square)
 
 
-def target_shares(budget: Budget, rows: int | None, *, laplace: bool) -> tuple[float, float]:
-    """The shares of the plan that cells and mean take, by public facts: more where rows and budget are few."""
+def target_shares(budget: Budget, rows: int | None, *, laplace: bool, intercept: bool) -> tuple[float, ...]:
+    """The shares of the plan that cells, mean and calibration take: more where rows and budget are few (in public)."""
     part = intercept_share(budget, rows, 1, laplace=laplace, least=_PART, most=_MOST)
-    return min(part, _MOST_CELLS), part
+    return (min(part, _MOST_CELLS), part, *[_CALIBRATION] * intercept)
 
 
 def release_target_summary(
@@ -124,10 +130,30 @@ def release_target_summary(
     counts = np.array([exact_entries(np.where(cell == at, each, 0.0))[0] for at in range(CELLS)])
     spread = float(noise[CELLS]) / rows / 2
     limit = truncation_limit(draw(counts, 0) / rows, float(noise[0]) / rows, spread)
-    z = (2 * np.minimum(held / limit, 1.0) - 1) * each
+    total = draw(signed_sum(held / limit, weights), CELLS)
+    return PreliminaryRelease(rows, posterior_mean((1 + float(total[0]) / rows) / 2, spread), limit, spread)
+
+
+def signed_sum(entries: Floats, weights: Floats | None) -> Floats:
+    """The exact sum of u (2 min(t, 1) - 1) for entries t >= 0 of weights u in [0, 1]; one entry moves it by 1 at most.
+
+    A replaced entry moves it by 2 at most. NaN counts as the middle.
+    """
     ends = np.ones(1)
-    total = exact_columns(z[:, None], Units.of(-ends, ends, None, centre=True, scale=True), count=False)[:1]
-    return PreliminaryRelease(rows, posterior_mean((1 + float(draw(total, CELLS)[0]) / rows) / 2, spread), limit)
+    z = (2 * np.minimum(entries, 1.0) - 1) * (1.0 if weights is None else weights)
+    return exact_columns(z[:, None], Units.of(-ends, ends, None, centre=True, scale=True), count=False)[:1]
+
+
+def calibration(preliminary: PreliminaryRelease, total: float, noise: float, doubt: float) -> float:
+    """What predictions are multiplied by: the released mean of the target over that of the predictions.
+
+    Both means have noise, of standard deviations s and t. Before the quotient is known, its logarithm is taken for
+    normal of variance `doubt`, so it is multiplied by doubt / (doubt + (s^2 + t^2) / mean^2): it changes little where
+    the noise says more than a descent that is usually right on the whole.
+    """
+    mean = posterior_mean((1 + total / preliminary.rows) / 2, noise)
+    trust = doubt / (doubt + (noise**2 + preliminary.spread**2) / mean**2)
+    return float((preliminary.mean / mean) ** trust)
 
 
 def truncation_limit(shares: Floats, spread: float, noise: float) -> float:
