@@ -9,6 +9,7 @@ from dataclasses import KW_ONLY, is_dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn import linear_model
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier
 from sklearn.naive_bayes import GaussianNB
@@ -120,6 +121,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         """Drop what an earlier fit found, so that nothing of it passes for a result of the next."""
         warn_of_readers(readers_around(self) or vars(self).get("_readers", []), _user_level())
         self._readers: list[str] = []
+        self._remark: str | None = None
         for name in self._results():
             delattr(self, name)
 
@@ -279,34 +281,29 @@ def fit_report(model: Any, X: Any = None, y: Any = None) -> str:
     return "\n".join(lines)
 
 
-def _blocks(model: Any, plan: NoisePlan) -> list[tuple[str, slice]]:
-    """The parts of the release by name."""
+def _blocks(model: Any, plan: NoisePlan) -> list[tuple[str, NDArray[np.intp]]]:
+    """The parts of the release by name, and the places of their numbers."""
     columns = model.n_features_in_
-    if hasattr(model, "equations_"):
-        outputs = model.equations_.outputs
-        width = columns + outputs
-        products = width * (width + 1) // 2
-        first = model.equations_.moments.first is not None
-        named = [("products of columns", products)] + [
-            ("means of columns", columns),
-            ("means of targets", outputs),
-        ] * first
-        if plan.dimension >= products + 3 * width:  # after the number of rows, where it is released
-            secret = model.equations_.moments.rows_spread > 0
-            named += [("the number of rows", 1)] * secret + [("preliminary release", 2 * width)]
-    elif hasattr(model, "second_moment_") or hasattr(model, "components_"):
-        products = columns * (columns + 1) // 2
-        named = [("products of columns", products), ("means of columns", columns)]
+    if hasattr(model, "equations_") or hasattr(model, "second_moment_"):
+        layout, at = model._layout, np.arange(plan.dimension)  # noqa: SLF001 - the base's own
+        means, seen = layout.j == layout.width, layout.i.size
+        named = [
+            ("products of columns", ~means),
+            ("means of columns", means & (layout.i < columns)),
+            ("means of targets", means & (layout.i >= columns) & (layout.i < layout.width)),
+            ("the number of rows", layout.i == layout.width),
+        ]
+        found = [(name, at[:seen][chosen]) for name, chosen in named] + [("preliminary release", at[seen:])]
+    elif hasattr(model, "components_"):
+        ends = np.cumsum([0, columns * (columns + 1) // 2, columns * model.center])
+        parts = np.split(np.arange(plan.dimension), ends[1:])
+        found = [*zip(("products of columns", "means of columns", "the number of rows"), parts, strict=True)]
     elif hasattr(model, "scale_"):
-        named = [("means of columns", columns), ("squares of columns", columns)]
+        parts = np.split(np.arange(plan.dimension), [columns, 2 * columns])
+        found = [*zip(("means of columns", "squares of columns", "the number of rows"), parts, strict=True)]
     else:
         return []
-    found, at = [], 0
-    for name, count in named:
-        if at + count <= plan.dimension:
-            found.append((name, slice(at, at + count)))
-            at += count
-    return found + ([("the number of rows", slice(at, at + 1))] if plan.dimension > at else [])
+    return [(name, part) for name, part in found if part.size]
 
 
 def _spent(model: Any, plan: NoisePlan) -> list[tuple[str, float]]:

@@ -1,5 +1,6 @@
 """Linear models from one release of second moments: least squares, ridge, and what the LASSO shares with them."""
 
+import math
 import numbers
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -28,10 +29,10 @@ from inid.learn.inputs import Matrix, read_sample_weight, read_target, refuse_we
 from inid.learn.moments.bootstrap import coefficient_bounds, shrinkage
 from inid.learn.moments.normal_equations import Equations, Normal, Solver, forward_selection, least_squares
 from inid.learn.moments.private_moments import MomentSource, column_costs, euclidean, release_narrowed, typical_cost
-from inid.learn.moments.second_moments import MomentPlan, plan_moments
+from inid.learn.moments.second_moments import MomentPlan, Moments, plan_moments
 from inid.learn.parameters import estimator
 from inid.learn.public_units import Units, row_products
-from inid.learn.significance import warn_of_noise
+from inid.learn.significance import at_a_bound, warn_of_noise
 from inid.learn.table_sums import check_table
 from inid.promises import Budget
 from inid.sets import Neighbours
@@ -159,8 +160,9 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
             bounds = np.maximum(least, lower)[:width], np.minimum(most, upper)[:width]
         else:
             moments = source.release(planned, ledger, label)
-        self.plan_ = planned.noise
+        self.plan_, self._layout = planned.noise, planned.layout
         self.release_, self.private_ = moments.release, moments.release.private
+        self._remark = self._at_a_bound(moments, planned, source)
         self._clip_bounds = self.bounds_ = bounds
         self._target_bounds = bounds_y
         origin = None if intercept else units.centre / units.unit
@@ -168,6 +170,21 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         self.equations_ = Equations(moments, origin, size, units.unit, outputs)
         self._centre, self._flat = units.centre, flat
         self._take(self._solve)
+
+    def _at_a_bound(self, moments: Moments, planned: MomentPlan, source: MomentSource) -> str | None:
+        """What is to be told of means that lie at the stated bounds; of the preliminary release, if there is one."""
+        names = getattr(self, "feature_names_in_", [f"column {at}" for at in range(self.n_features_in_)])
+        named = [*names, *["the target"] * (planned.units.size.size - self.n_features_in_)]
+        seen = np.flatnonzero(outside_groups(len(named), source.groups))
+        start = planned.layout.i.size
+        if planned.noise.dimension > start:
+            part = slice(start, start + seen.size)
+            deviation = 1.0 if planned.noise.mechanism == "gaussian" else math.sqrt(2)
+            means, spread = (values[part] / moments.rows for values in (moments.release.values, planned.noise.scales))
+            return at_a_bound([named[at] for at in seen], means, spread * deviation)
+        if moments.first is None or not self.fit_intercept:
+            return None
+        return at_a_bound([named[at] for at in seen], moments.first[seen], moments.first_spread[seen])
 
     def solve_again(self, *, columns: int | Sequence[int | str] | None = None, **params: Any) -> Self:
         """Another model from the same release, at no cost: other penalties, or fewer columns.

@@ -16,6 +16,7 @@ from inid.learn.descent.objective import LogisticLoss, Objective
 from inid.learn.inputs import Labels, Matrix, product_of, read_class_weights, read_classes, read_sample_weight
 from inid.learn.parameters import estimator
 from inid.learn.public_units import row_products, row_sums
+from inid.learn.significance import without_rows
 from inid.sets import Neighbours
 
 _PENALTY = 1.0  # of coefficients in public units, where C is left out
@@ -98,6 +99,11 @@ class PrivateLogisticRegression(PrivateClassifier):
             halves=True,
         )
         result = descent.run(data, objective, ledger).keep(self)
+        if len(classes) == 2 and result.far:
+            lost = [result.far[0] == 1, result.far[0] == -1]
+        else:
+            lost = [one == -1 for one in result.far] or [False] * len(classes)
+        self._remark = without_rows(classes.tolist(), lost)
         self.classes_, self.coef_, self.intercept_ = classes, result.coefficients, result.intercepts
 
     def decision_function(self, X: Any) -> Floats:

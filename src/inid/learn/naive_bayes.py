@@ -26,7 +26,7 @@ from inid.learn.budget_splitting import ASSUMED_ROWS, intercept_share
 from inid.learn.inputs import Labels, Matrix, read_classes, read_sample_weight, refuse_weights_of_tables
 from inid.learn.parameters import estimator
 from inid.learn.public_units import MOST_ROWS, Units, cover_answers, exact_columns, exact_floats, row_sums
-from inid.learn.significance import class_p_value
+from inid.learn.significance import class_p_value, without_rows
 from inid.learn.table_sums import TableRows, check_table
 from inid.planning import plan
 from inid.promises import Budget
@@ -259,6 +259,7 @@ class PrivateGaussianNB(PrivateClassifier):
         spread = noise.scales * (math.sqrt(2) if laplace else 1.0)
         # Fewer rows than the noise itself explains are noise.
         numbers = np.maximum(made.values[:count], max(float(spread[0]), 1.0))
+        self._remark = without_rows(classes.tolist(), made.values[:count] < 3 * float(spread[0]))
         self.class_count_ = largest * numbers
         with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
             sums, squares = _by_column(made.values[count:], count, width, groups)

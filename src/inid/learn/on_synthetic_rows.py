@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -65,6 +65,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             treated as public. For classifiers.
         bounds_y: (lower, upper) of the target. For regressors.
         bins_y: How many bins the target has, or their edges; None for the number in `bins`, or 16 if that is none.
+        remainder: With `categories`, "refuse" a frame with columns that are in neither, or "drop" these.
         target_weight: How much more the pairs with the target count than others; a regressor's own table counts, too.
         neighbours: "zero_out", "add_remove" or "replace"; None takes the ledger's relation, else "zero_out".
 
@@ -94,6 +95,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     classes: Sequence[Any] | None = None
     bounds_y: tuple[float, float] | None = None
     bins_y: int | Sequence[float] | None = None
+    remainder: Literal["refuse", "drop"] = "refuse"
     target_weight: float = 4.0
     neighbours: Neighbours | None = None
 
@@ -198,7 +200,13 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         return self.estimator_
 
     def _encoder(self) -> PublicCategories:
-        return PublicCategories(self.categories, bounds=self.bounds, other="category", encoding="ordinal")  # type: ignore[arg-type]
+        return PublicCategories(
+            self.categories,
+            bounds=self.bounds,  # type: ignore[arg-type]
+            other="category",
+            encoding="ordinal",
+            remainder=self.remainder,
+        )
 
     def _read(self, X: Any, *, reset: bool, empty: bool) -> tuple[Callable[[], Floats], Matrix]:
         """How to read the numbers and the codes of categories, and what has the number of rows."""

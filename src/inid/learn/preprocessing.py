@@ -257,7 +257,7 @@ class PublicCategories(TransformerMixin, PrivateEstimator):  # type: ignore[misc
     """Encodes columns of categories (text, codes) by public lists of them, and passes numbers through.
 
     It learns nothing from the data, so it costs nothing, and no row decides how another is encoded. What comes out are
-    the columns named in `bounds`, as they are, and then those of `categories`; other columns are left out.
+    the columns named in `bounds`, as they are, and then those of `categories`.
     `get_bounds_out` gives the estimator that follows the exact geometry: a one-hot column of m categories needs the
     noise of one column, not of m.
 
@@ -267,6 +267,7 @@ class PublicCategories(TransformerMixin, PrivateEstimator):  # type: ignore[misc
         other: What a value is that is not listed, a missing one too: "ignore" gives it no column (for ordinal codes:
             NaN, which estimators read as the middle), "category" one more category, named "other".
         encoding: "one-hot", or "ordinal": 0, 1, ... in the order listed.
+        remainder: "refuse" a frame with columns that are in neither, or "drop" these.
 
     >>> import pandas as pd
     >>> people = pd.DataFrame({"sex": ["F", "M", None], "age": [31, 44, 58]})
@@ -282,17 +283,21 @@ class PublicCategories(TransformerMixin, PrivateEstimator):  # type: ignore[misc
     bounds: Mapping[Any, tuple[float, float]] | None = None
     other: Literal["ignore", "category"] = "ignore"
     encoding: Literal["one-hot", "ordinal"] = "one-hot"
+    remainder: Literal["refuse", "drop"] = "refuse"
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002 - for pipelines
         """Remember the columns; their values are not read.
 
         Raises:
-            ArgumentError: A parameter is malformed, or X has no such columns.
+            ArgumentError: A parameter is malformed, or X has no such columns, or others.
         """
         self._start_fit()
         self._layout()
         remember_columns(self, X, reset=True)
-        for name in (*self._numbers(), *self._lists()):
+        stated = {_place_of(X, name) for name in (*self._numbers(), *self._lists())}
+        if choice("remainder", self.remainder, ("refuse", "drop")) == "refuse":
+            _refuse_others(X, stated)
+        for name in stated:
             _column_of(X, name)
         return self
 
@@ -391,6 +396,17 @@ class PublicCategories(TransformerMixin, PrivateEstimator):  # type: ignore[misc
         rank = found.astype(np.float64)
         rank[found == len(known)] = float(len(known)) if more else np.nan
         return rank[:, None]
+
+
+def _refuse_others(X: Any, stated: set[Any]) -> None:
+    """Refuse a frame with columns that are stated nowhere: a column that is left out by mistake costs accuracy."""
+    names = getattr(X, "column_names", getattr(X, "columns", None))
+    others = [name for name in (range(np.shape(X)[1]) if names is None else names) if name not in stated]
+    if others:
+        raise ArgumentError(
+            f"X has columns that are in neither categories nor bounds: {shown(others)}. State their categories or "
+            'bounds, or pass remainder="drop" to leave them out.'
+        )
 
 
 def _place(places: dict[Any, int], entry: Any) -> int:

@@ -6,17 +6,20 @@ if there is nothing but noise. A p-value above 0.001 is reported.
 
 import math
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.special import chdtrc
+from numpy.typing import NDArray
+from scipy.special import chdtrc, expit
 
-from inid.arguments import Floats
+from inid.arguments import Floats, shown
 
 _CURE = "spend more budget, state tighter bounds, use fewer columns or more rows"
 _CHANCE = 0.001
 _PRIOR_VARIANCE = 0.1  # the variance of a model's logarithms that is assumed before the fit
 _TINY = 1e-9  # so that nothing is divided by 0
+_TOLD = 0.05  # of half the bounds: with more noise than that, a mean at a bound says nothing
 _LEAST_SHRINKAGE = 0.1  # of a linear model's coefficients: with less of them it is nearly a constant
 
 
@@ -109,8 +112,44 @@ def components_diagnosis(values: Floats, kept: int, noise: float) -> str | None:
     return f"less than half of the variance that {kept} of {len(values)} components can hold is expected in these"
 
 
+def at_a_bound(names: Sequence[str], means: Floats, spread: Floats) -> str | None:
+    """What is to be told where the released mean of a column, in units of its bounds, is a bound within the noise."""
+    near = (spread < _TOLD) & (1 - np.abs(means) < 3 * spread)
+    if not near.any():
+        return None
+    at = int(np.argmax(near))
+    word = "upper" if means[at] > 0 else "lower"
+    return (
+        f"the released mean of {names[at]} is its {word} bound as far as noise lets one tell: nearly all of its values "
+        f"lie at that bound or beyond, or the bounds are far too wide; check its unit, and state bounds that hold most "
+        "values"
+    )
+
+
+def without_rows(classes: Sequence[Any], lost: Sequence[bool] | NDArray[np.bool_]) -> str | None:
+    """What is to be told where classes cannot be told from such that no row has."""
+    listed = [shown(one) for one, gone in zip(classes, lost, strict=True) if gone]
+    if not listed:
+        return None
+    return (
+        f"no rows of the class {', '.join(listed)} can be told from noise: compare classes= with the labels in y, "
+        "letter by letter, or spend more budget on a class that is rare"
+    )
+
+
+def never_positive(moves: float, bound: float, passes: int, averaged: int) -> float:
+    """Where the constant of a logistic descent ends, as `descend` averages it, if no row is of the positive class."""
+    at, ends = 0.0, []
+    for _ in range(passes):
+        at -= moves * min(float(expit(at)), bound)
+        ends.append(at)
+    return sum(ends[-averaged:]) / averaged
+
+
 def noise_diagnosis(model: Any) -> str | None:
     """What is to be told of a fitted model in one sentence and its cure, None if it stands out of its noise."""
+    if getattr(model, "_remark", None) is not None:
+        return f"{model._remark}."  # noqa: SLF001 - of bounds and labels, whose cure is another
     if getattr(model, "_noise_diagnosis", None) is not None:
         return f"{model._noise_diagnosis}: {_CURE}."  # noqa: SLF001 - what k-means and PCA found out about themselves
     factors, chance = getattr(model, "shrinkage_", None), getattr(model, "noise_chance_", 0.0)

@@ -11,6 +11,7 @@ from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
 
 import inid
 from inid import learn
@@ -26,7 +27,7 @@ FRAMES = {"pandas": pd.DataFrame(PEOPLE), "polars": pl.DataFrame(PEOPLE), "arrow
 
 @pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
 def test_every_kind_of_frame_is_encoded_alike(frame):
-    encoder = learn.PublicCategories(LISTS, bounds={"age": (0, 100)})
+    encoder = learn.PublicCategories(LISTS, bounds={"age": (0, 100)}, remainder="drop")
     assert encoder.fit_transform(frame).tolist() == ENCODED
     assert encoder.get_feature_names_out().tolist() == ["age", "sex_F", "sex_M", "grade_1", "grade_2", "grade_3"]
     assert encoder.get_bounds_out().groups == ((1, 3), (3, 6))
@@ -41,39 +42,41 @@ def test_columns_without_names_are_told_by_their_places():
 
 def test_others_get_a_column_or_none_and_ranks_are_numbers():
     frame = FRAMES["pandas"]
-    more = learn.PublicCategories(LISTS, other="category")
+    more = learn.PublicCategories(LISTS, other="category", remainder="drop")
     assert more.fit_transform(frame).tolist() == [
         [0, 1, 0, 0, 0, 1, 0], [1, 0, 0, 0, 0, 0, 1], [0, 0, 1, 1, 0, 0, 0]
     ]  # fmt: skip
     assert more.get_feature_names_out().tolist()[2] == "sex_other"
-    ranks = learn.PublicCategories(LISTS, encoding="ordinal")
+    ranks = learn.PublicCategories(LISTS, encoding="ordinal", remainder="drop")
     np.testing.assert_array_equal(ranks.fit_transform(frame), [[1, 2], [0, np.nan], [np.nan, 0]])
     assert ranks.get_bounds_out().groups == ()
     assert ranks.get_bounds_out().upper == (1.0, 2.0)
-    both = learn.PublicCategories(LISTS, encoding="ordinal", other="category")
+    both = learn.PublicCategories(LISTS, encoding="ordinal", other="category", remainder="drop")
     assert both.fit_transform(frame).tolist() == [[1, 2], [0, 3], [2, 0]]
     assert both.get_bounds_out().upper == (2.0, 3.0)
 
 
 def test_it_keeps_scikit_learns_conventions():
-    encoder = learn.PublicCategories(LISTS, bounds={"age": (0, 100)})
+    encoder = learn.PublicCategories(LISTS, bounds={"age": (0, 100)}, remainder="drop")
     framed = clone(encoder).set_output(transform="pandas").fit_transform(FRAMES["pandas"])
     assert [*framed.columns] == encoder.get_feature_names_out().tolist()
     model = learn.PrivateLogisticRegression(budget=BUDGET, bounds=encoder.get_bounds_out(), classes=(0, 1))
     for first in (encoder, clone(encoder).set_output(transform="pandas")):
         pipeline = make_pipeline(clone(first), learn.PrivateLogisticRegression(**model.get_params()))
         assert pipeline.fit(FRAMES["pandas"], [0, 1, 0]).predict(FRAMES["pandas"]).shape == (3,)
-    assert learn.PublicCategories(LISTS).__sklearn_tags__().input_tags.allow_nan
+    assert learn.PublicCategories(LISTS, remainder="drop").__sklearn_tags__().input_tags.allow_nan
 
 
 def test_it_learns_nothing_and_warns_of_nothing():
-    encoder = learn.PublicCategories(LISTS, bounds={"age": (0, 100)})
+    encoder = learn.PublicCategories(LISTS, bounds={"age": (0, 100)}, remainder="drop")
     before = encoder.get_bounds_out()
     other = pd.DataFrame({"age": [1], "sex": ["unheard of"], "grade": [None], "note": [0]})
     encoder.fit(other)
     assert encoder.get_bounds_out() == before
     assert encoder.transform(FRAMES["pandas"]).tolist() == ENCODED
-    columns = make_column_transformer((learn.PublicCategories(LISTS), ["sex", "grade"]), ("passthrough", ["age"]))
+    columns = make_column_transformer(
+        (learn.PublicCategories(LISTS, remainder="drop"), ["sex", "grade"]), ("passthrough", ["age"])
+    )
     ridge = learn.PrivateRidge(budget=BUDGET, bounds=(0, 100), bounds_y=(0, 1))
     make_pipeline(columns, ridge).fit(FRAMES["pandas"], [0.0, 1.0, 0.5])  # warnings are errors here
 
@@ -109,7 +112,7 @@ def test_malformed_parameters_are_refused_with_the_column_that_they_are_of(wrong
 
 
 def test_bounds_of_other_columns_are_refused():
-    encoder = learn.PublicCategories(LISTS)
+    encoder = learn.PublicCategories(LISTS, remainder="drop")
     model = learn.PrivateRidge(budget=BUDGET, bounds=encoder.get_bounds_out(), bounds_y=(0, 1))
     with pytest.raises(inid.ArgumentError, match="encoded columns"):
         model.fit(np.zeros((3, 4)), np.zeros(3))
@@ -125,7 +128,7 @@ def test_rows_are_read_as_one_category_or_none_each_by_itself():
 
 
 def test_the_norm_of_encoded_rows_is_attained():
-    bounds = learn.PublicCategories(LISTS, bounds={"age": (-3, 2)}).get_bounds_out()
+    bounds = learn.PublicCategories(LISTS, bounds={"age": (-3, 2)}, remainder="drop").get_bounds_out()
     np.testing.assert_allclose(bounds.row_norm, np.linalg.norm([-3, 1, 0, 0, 1, 0]))
 
 
@@ -135,7 +138,7 @@ def test_as_the_budget_grows_the_model_is_scikit_learns():
                           "age": rng.uniform(0, 100, 2000)})  # fmt: skip
     odds = (frame["sex"] == "F") * 1.0 - (frame["grade"] == 2) * 2.0 + frame["age"] / 100
     labels = (rng.uniform(size=2000) < 1 / (1 + np.exp(-odds))).astype(int)
-    encoder = learn.PublicCategories(LISTS, bounds={"age": (0, 100)})
+    encoder = learn.PublicCategories(LISTS, bounds={"age": (0, 100)}, remainder="drop")
     model = learn.PrivateLogisticRegression(
         10.0, budget=inid.GaussianDP(1e9), bounds=encoder.get_bounds_out(), classes=(0, 1), passes=400
     )
@@ -144,3 +147,17 @@ def test_as_the_budget_grows_the_model_is_scikit_learns():
     plain = LogisticRegression(C=10.0, tol=1e-10, max_iter=10_000).fit(encoder.fit_transform(frame), labels)
     expected = plain.predict_proba(encoder.transform(frame))
     np.testing.assert_allclose(found.predict_proba(frame), expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_columns_that_are_stated_nowhere_are_refused_by_name_or_dropped_on_request(frame):
+    with pytest.raises(inid.ArgumentError, match=r"in neither categories nor bounds: \['age', 'note'\]"):
+        learn.PublicCategories(LISTS).fit(frame)
+    with pytest.raises(inid.ArgumentError, match=r"neither categories nor bounds: \[1\]"):
+        learn.PublicCategories({0: ["F"]}).fit([["F", 3.0]])
+    assert learn.PublicCategories(LISTS, remainder="drop").fit_transform(frame).shape == (3, 5)
+    ledger = inid.Ledger(total=BUDGET)
+    model = learn.OnSyntheticRows(DecisionTreeClassifier(), budget=BUDGET, categories=LISTS, classes=(0, 1))
+    with pytest.raises(inid.ArgumentError, match="neither categories nor bounds"):
+        model.fit(frame, [0, 1, 0], ledger=ledger)
+    assert not ledger.history()

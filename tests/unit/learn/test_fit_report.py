@@ -54,6 +54,19 @@ def test_every_model_reports_its_promise_and_what_was_spent(relation):
         assert abs(sum(shares) - 100) < 0.5, text
 
 
+def test_a_model_of_categories_reports_all_parts_of_its_release():
+    encoder = learn.PublicCategories({0: ["a", "b", "c"]}, bounds={1: (-1, 1)})
+    rows = encoder.fit_transform(np.column_stack([np.resize(["a", "b", "c"], 2000).astype(object), X[:, 0]]))
+    for relation in ("zero_out", "add_remove"):
+        model = learn.PrivateRidge(
+            budget=BUDGET, bounds=encoder.get_bounds_out(), bounds_y=(-3, 3), neighbours=relation
+        ).fit(rows, Y)
+        parts = dict(re.findall(r"^    (\D+?) +(\d+\.\d)%$", model.report(), re.MULTILINE))
+        assert abs(sum(map(float, parts.values())) - 100) < 0.3
+        assert 9.5 < float(parts["preliminary release"]) < 10.5
+        assert ("the number of rows" in parts) == (relation == "add_remove")
+
+
 def test_the_expected_errors_are_those_of_the_plan():
     model = MODELS[4][0].set_params(neighbours="zero_out").fit(X, Y)
     text = model.report()

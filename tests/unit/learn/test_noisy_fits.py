@@ -140,3 +140,45 @@ def test_a_column_that_is_always_the_same_says_nothing_of_the_others():
     one = np.array([1.0, 0.4])
     with_it = shrinkage_factor(one, np.full(2, 0.1), np.array([0.3, 0.0]), np.array([0.5, 0.0]))
     assert with_it == shrinkage_factor(one[:1], np.full(1, 0.1), np.array([0.3]), np.array([0.5]))
+
+
+@pytest.mark.parametrize("kind", [learn.PrivateLogisticRegression, learn.PrivateGaussianNB])
+def test_labels_that_are_spelt_otherwise_are_told_and_rare_ones_are_not(kind):
+    """Two labels that match none of the classes gave a model of one class without a word."""
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(size=(20_000, 3))
+    some = np.where(rng.uniform(size=20_000) < 0.05, "yes", "no")
+    with (
+        unsafe_seed(0),
+        pytest.warns(learn.NoisyFitWarning, match=r"the class 'Yes' can be told from noise: compare classes"),
+    ):
+        model = kind(budget=inid.ApproxDP(1.0, 1e-6), bounds=(0, 1), classes=("no", "Yes")).fit(rows, some)
+    assert "'Yes'" in model.report()
+    for classes in (("no", "yes"), ("yes", "no")):
+        with unsafe_seed(1), warnings.catch_warnings():
+            warnings.filterwarnings("error", message=".*compare classes")
+            warnings.filterwarnings("ignore", message=".*noise alone would")  # the columns say nothing of the labels
+            kind(budget=inid.ApproxDP(1.0, 1e-6), bounds=(0, 1), classes=classes).fit(rows, some)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "bounds_y", "told"),
+    [
+        ((2, 5), (0, 3), "column 0 is its lower bound"),
+        ((-5, 0), (0, 3), "column 0 is its upper bound"),
+        ((0, 1), (-1, 0), "the target is its upper bound"),
+        ((0, 1e6), (0, 3), "bounds are far too wide"),
+    ],
+)
+@pytest.mark.parametrize("narrow", [True, False])
+def test_bounds_that_clip_nearly_everything_are_told_with_their_own_cure(bounds, bounds_y, told, narrow):
+    """The advice was to state tighter bounds, the opposite of the cure."""
+    rows = np.random.default_rng(0).uniform(size=(20_000, 2))
+    model = learn.PrivateRidge(
+        budget=inid.ApproxDP(1.0, 1e-6), bounds=([bounds[0]] * 2, [bounds[1]] * 2), bounds_y=bounds_y, narrow=narrow
+    )
+    with unsafe_seed(0), pytest.warns(learn.NoisyFitWarning, match=told):
+        assert "tighter" not in model.fit(rows, rows.sum(axis=1)).report()
+    with unsafe_seed(0), warnings.catch_warnings():
+        warnings.simplefilter("error", learn.NoisyFitWarning)
+        model.set_params(bounds=([0, 0], [20, 20]), bounds_y=(0, 30)).fit(rows, rows.sum(axis=1))

@@ -56,8 +56,8 @@ from inid.learn.descent.preliminary_release import (
     target_shares,
 )
 from inid.learn.inputs import Matrix
-from inid.learn.public_units import MOST_ROWS, Units, cover_answers, exact_columns, exact_entries
-from inid.learn.significance import coefficient_p_value, noise_of_steps, shrinkage_factor
+from inid.learn.public_units import MOST_ROWS, Units, cover_answers, exact_columns, exact_entries, row_sums
+from inid.learn.significance import coefficient_p_value, never_positive, noise_of_steps, shrinkage_factor
 from inid.mechanisms import MechanismChoice, MechanismName
 from inid.noise import RandomSource, add_noise
 from inid.noise.grid_noise import check_scales
@@ -70,6 +70,7 @@ from inid.sets import Allocation, Neighbours
 
 _FEW, _SMALL = 3, 0.25  # passes, and the threshold of a logistic loss where noise allows no more
 _LOGIT_DAMPING, _DAMPING = 0.7, 3.0  # 1 / how far the noise of one pass may move a prediction, about, in its unit
+_FLAT = 1.0  # the variance of log-odds up to which the constant tells of the share of a class
 _FARTHEST = 2.0**300  # no coefficient times its column's size goes beyond, so no product of floats overflows
 
 
@@ -202,6 +203,12 @@ class Descent:
             result = self._in_the_users_units(
                 found * shrinkage, units, known, noise, source.private, chance, shrinkage, preliminary
             )
+            if objective.halves and self.intercept:
+                constant, room = found[:, width], 3 * float(moves[width] * deviation * scales[width])
+                ended = never_positive(float(moves[width]) * preliminary.rows, float(bounds[width]), passes, averaged)
+                flat = (row_sums(found[:, :width] ** 2 * variances) < _FLAT) & (ended < -2 * room)
+                far = np.where(flat & (constant < ended + room), -1, np.where(flat & (constant > -ended - room), 1, 0))
+                result = replace(result, far=tuple(far.tolist()))
             if objective.predictions is None or not self.intercept:
                 return result
             scale = scales[len(scales) - (self._counts(weights) + 1) :][:1]

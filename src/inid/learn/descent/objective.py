@@ -96,7 +96,8 @@ class DescentResult:
     """What a descent found, in the user's units: a row of coefficients and an intercept for each output.
 
     `chance` is that of noise alone to move the coefficients as far; `shrinkage` is what they were multiplied by;
-    `calibration` is what predictions are to be multiplied by.
+    `calibration` is what predictions are to be multiplied by; `far` says of each output of a logistic model whether its
+    rows cannot be told from such that are all negative (-1), or all positive (1).
     """
 
     coefficients: Floats
@@ -108,6 +109,7 @@ class DescentResult:
     shrinkage: float
     preliminary: PreliminaryRelease
     calibration: float = 1.0
+    far: tuple[int, ...] = ()
 
     def keep(self, model: Any) -> Self:
         """Keep in a fitted model what every descent finds."""

@@ -126,7 +126,7 @@ class PrivateMoments(NoisyEstimator):
         moments = source.release(planned, ledger, type(self).__name__)
         self._end_fit(ledger)
         self.center_ = units.centre
-        self.plan_ = planned.noise
+        self.plan_, self._layout = planned.noise, planned.layout
         self.release_, self.private_ = moments.release, moments.release.private
         self.n_rows_ = moments.rows
         with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
