@@ -13,6 +13,7 @@ __all__ = [
     "NOT",
     "NOT_RUN",
     "UNATTAINABLE",
+    "UNPRINTED",
     "Claim",
     "Estimate",
     "Figure",
@@ -23,6 +24,7 @@ __all__ = [
 
 HOLDS, DIFFERENTLY, NOT = "holds", "holds differently", "does not hold"
 UNATTAINABLE, NOT_RUN = "not attainable", "not run"
+UNPRINTED = "(not in the paper)"  # printed for claims of our own
 _VERDICTS = (HOLDS, DIFFERENTLY, NOT, UNATTAINABLE, NOT_RUN)
 
 

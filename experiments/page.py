@@ -1,4 +1,4 @@
-"""results/verdicts.md, made from the results: a table of verdicts, then one section for each experiment."""
+"""results/verdicts.md, made from the results: counts of verdicts, one section for each experiment, our own claims."""
 
 import json
 import os
@@ -6,12 +6,14 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from experiments.claims import Claim, Outcome
+from experiments.claims import UNPRINTED, Claim, Outcome
 
 __all__ = ["NAMES", "render", "write_page"]
 
 NAMES = (
     "table1",
+    "algorithm1",
+    "allocation",
     "section4",
     "figure1",
     "figure2",
@@ -33,17 +35,17 @@ _MARK = "<!-- results -->"
 
 def render(results: Path, page: Path) -> str:
     """The page's text, with links relative to where it will lie; links to documents are written from docs/."""
-    found = {}
+    outcomes, runs = {}, {}
     for name in NAMES:
         path = results / name / "outcome.json"
         if path.exists():
-            run = json.loads(path.with_name("run.json").read_text())
-            found[name] = (Outcome.from_dict(json.loads(path.read_text())), run)
+            outcomes[name] = Outcome.from_dict(json.loads(path.read_text()))
+            runs[name] = json.loads(path.with_name("run.json").read_text())
     link = os.path.relpath(results, page.parent)
     before, after = _TEMPLATE.read_text().split(_MARK)
-    fast = any(run["configuration"] == "fast" for _, run in found.values())
-    parts = [_summary({name: outcome for name, (outcome, _) in found.items()}, fast=fast)]
-    parts += [_section(name, outcome, run, f"{link}/{name}") for name, (outcome, run) in found.items()]
+    fast = any(run["configuration"] == "fast" for run in runs.values())
+    sections = [_section(name, outcome, runs[name], f"{link}/{name}") for name, outcome in outcomes.items()]
+    parts = [_summary(outcomes, fast=fast), *sections, _beyond(outcomes)]
     text = before + "\n\n".join(parts) + after
     documents = os.path.relpath(_DOCUMENTS, page.parent)
     return re.sub(r"\]\(([\w/-]+\.md)\)", rf"]({documents}/\1)", text)
@@ -55,41 +57,59 @@ def write_page(results: Path, page: Path) -> None:
     page.write_text(render(results, page))
 
 
-def _summary(found: dict[str, Outcome], *, fast: bool) -> str:
-    counts = Counter(claim.verdict for outcome in found.values() for claim in outcome.claims)
+def _printed_claims(outcome: Outcome) -> list[Claim]:
+    """The claims of the paper, without our own."""
+    return [claim for claim in outcome.claims if claim.printed != UNPRINTED]
+
+
+def _summary(outcomes: dict[str, Outcome], *, fast: bool) -> str:
+    counts = Counter(claim.verdict for outcome in outcomes.values() for claim in _printed_claims(outcome))
     lines = ["## Verdicts", ""]
     if fast:
         lines += ["**A fast run: settings are not the paper's, and verdicts that involve chance mean nothing.**", ""]
-    lines += [", ".join(f"{verdict}: {count}" for verdict, count in counts.most_common()) + ".", ""]
-    lines += _table(
-        ["where", "claim", "printed", "ours", "verdict"],
-        [
-            [f"[{name}](#{_anchor(outcome.title)})", claim.says, claim.printed, claim.ours, f"**{claim.verdict}**"]
-            for name, outcome in found.items()
-            for claim in outcome.claims
-        ],
-    )
+    verdicts = [verdict for verdict, _ in counts.most_common()]
+    lines += [f"{counts.total()} claims of the paper: {', '.join(f'{v} {counts[v]}' for v in verdicts)}.", ""]
+    by_section = {o.title: Counter(claim.verdict for claim in _printed_claims(o)) for o in outcomes.values()}
+    cells = [[f"[{t}](#{_anchor(t)})", *(str(c[v] or "") for v in verdicts)] for t, c in by_section.items()]
+    lines += _table(["section", *verdicts], cells)
     return "\n".join(lines)
 
 
 def _section(name: str, outcome: Outcome, run: dict[str, str], link: str) -> str:
-    made = f"`python -m experiments {name}`, {run['configuration']} configuration, {run['date']}, data: {run['data']}."
-    lines = [f"## {outcome.title}", "", f"{made} [CSV, records and seeds]({link}/).", ""]
+    source = (
+        f"`python -m experiments {name}`, {run['configuration']} configuration, {run['date']}, data: {run['data']}."
+    )
+    lines = [f"## {outcome.title}", "", f"{source} [CSV, records and seeds]({link}/).", ""]
+    claims = _printed_claims(outcome)
+    rows = [[str(n), c.says, c.printed, c.ours, f"**{c.verdict}**"] for n, c in enumerate(claims, 1)]
+    lines += [*_table(["", "claim", "printed", "ours", "verdict"], rows), "", _reasons(claims)]
     for figure in outcome.figures:
-        lines += [f"![{outcome.title}]({link}/{figure.name}.svg)", "", f"*{figure.caption}*", ""]
-    lines += [f"- {_told(claim)}" for claim in outcome.claims]
+        lines += ["", f"![{outcome.title}]({link}/{figure.name}.svg)", "", f"*{figure.caption}*"]
     for table in outcome.tables:
         lines += ["", f"{table.title}:", "", *_table(table.head, table.rows)]
     if outcome.choices:
         lines += ["", "Left open by the text, and chosen here:", "", *(f"- {choice}" for choice in outcome.choices)]
-    if outcome.beyond:
-        lines += ["", "Beyond the paper, on the same task:", "", *(f"- {more}" for more in outcome.beyond)]
     return "\n".join(lines)
 
 
-def _told(claim: Claim) -> str:
-    why = claim.why[0].upper() + claim.why[1:]
-    return f"**{claim.verdict}**: {claim.says}. Printed: {claim.printed}. Ours: {claim.ours}. {why}."
+def _reasons(claims: list[Claim]) -> str:
+    """One paragraph: what the verdicts rest on, by the number of the claim."""
+    reasons: dict[str, list[str]] = {}
+    for number, claim in enumerate(claims, 1):
+        reasons.setdefault(claim.why[0].upper() + claim.why[1:], []).append(str(number))
+    return " ".join(f"({', '.join(numbers)}) {reason}." for reason, numbers in reasons.items())
+
+
+def _beyond(outcomes: dict[str, Outcome]) -> str:
+    """Our own claims, and what the extensions give on the paper's tasks."""
+    own = [c for o in outcomes.values() for c in o.claims if c.printed == UNPRINTED]
+    lines = ["## Beyond the paper", "", "None of these is a claim of the paper, nor counted among them.", ""]
+    rows = [[str(n), c.says, c.ours, f"**{c.verdict}**"] for n, c in enumerate(own, 1)]
+    lines += [*_table(["", "our claim", "measured", "verdict"], rows), "", _reasons(own)] if own else []
+    for outcome in outcomes.values():
+        if outcome.beyond:
+            lines += ["", f"{outcome.title}:", "", *(f"- {more}" for more in outcome.beyond)]
+    return "\n".join(lines)
 
 
 def _table(head: list[str], rows: list[list[str]]) -> list[str]:

@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 import inid
-from experiments.claims import HOLDS, NOT, Claim, Estimate, Outcome, Table, largest_of
+from experiments.claims import HOLDS, NOT, UNPRINTED, Claim, Estimate, Outcome, Table, largest_of
 from experiments.plotting import drawing, line_styles
 from experiments.study import Study
 from inid.noise import add_noise
@@ -91,7 +91,7 @@ def run(study: Study) -> Outcome:
         ),
         Claim(
             "The errors are those of the noise as drawn",
-            "(not in the paper)",
+            UNPRINTED,
             f"largest distance of {len(simulated)} simulations from theory: {furthest:.1f} standard errors",
             HOLDS if furthest <= allowed else NOT,
             f"the largest of {len(simulated)} may have {allowed:.2f}, as seldom as one has 3; {blocks * draws} draws "

@@ -24,15 +24,15 @@ def survival(x):
     return mp.erfc(x / mp.sqrt(2)) / 2
 
 
-def largest_mu(epsilon, delta):
+def largest_mu(epsilon, delta, near):
     def profile(mu):
         return survival(epsilon / mu - mu / 2) - mp.exp(epsilon) * survival(epsilon / mu + mu / 2)
 
-    return mp.findroot(lambda mu: mp.log(profile(mu) / delta), mp.mpf("0.124"))
+    return mp.findroot(lambda mu: mp.log(profile(mu) / delta), near)
 
 
 def mu_0():
-    return largest_mu(mp.mpf("0.5"), mp.mpf("1e-6"))
+    return largest_mu(mp.mpf("0.5"), mp.mpf("1e-6"), mp.mpf("0.124"))
 
 
 def decibel(ratio):
@@ -69,6 +69,23 @@ def table1():
     }
 
 
+def algorithm1():
+    epsilon, delta = mp.mpf(1), mp.mpf("1e-5")
+    normal_quantile = mp.findroot(lambda z: survival(z) - delta, mp.mpf("4.26"))
+    root = mp.sqrt(normal_quantile**2 + 2 * epsilon) - normal_quantile
+    return {"mu_0(1, 1e-5)": largest_mu(epsilon, delta, mp.mpf("0.25")), "R(1e-5), epsilon = 1": root}
+
+
+def allocation():
+    squares = sum(i**2 for i in range(1, 21))
+    return {
+        "SPR / i.i.d., Laplace, linear profile, K = 20": mp.mpf(20 * squares) / 210**2,
+        # Within an ellipsoid the l2 norm is its largest radius, and that of the rescaled query is 1.
+        "ellipsoid, SPR as defined / i.i.d.": mp.mpf(squares) / 20**2,
+        "ellipsoid, SPR of its norm / i.i.d.": mp.mpf(squares) / (20 * 20**2),
+    }
+
+
 def section4():
     def total(power):
         return sum(mp.mpf(i) ** -power for i in range(1, 1001))
@@ -79,6 +96,7 @@ def section4():
         "Gaussian per coordinate, i^-1/2, K = 1000, of its limit": total(mp.mpf("0.5")) ** 2 / 4000,
         "Laplace total, i^-2, K = 1000, of its limit": (total(4 * THIRD) / mp.zeta(4 * THIRD)) ** 3,
         "Laplace per coordinate, i^-1, K = 1000, of its limit": total(2 * THIRD) ** 3 / 27_000,
+        "mean absolute error, linear profile, K = 20": 2 * sum(mp.sqrt(i) for i in range(1, 21)) ** 2,
         "Laplace total, (1, 1/K, ..., 1/K), K = 1000": 8 * (1 + 999 * mp.mpf(1000) ** (-2 * THIRD)) ** 3,
     }
 
@@ -177,7 +195,21 @@ def table4():
 
 
 ORACLES = {
-    f.__name__: f for f in (table1, section4, figure1, figure2, figure3, figure4, table2, coupled, table3, table4)
+    f.__name__: f
+    for f in (
+        table1,
+        algorithm1,
+        allocation,
+        section4,
+        figure1,
+        figure2,
+        figure3,
+        figure4,
+        table2,
+        coupled,
+        table3,
+        table4,
+    )
 }
 
 
