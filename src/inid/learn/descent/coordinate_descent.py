@@ -204,19 +204,10 @@ class Descent:
                 found * shrinkage, units, known, noise, source.private, chance, shrinkage, preliminary
             )
             if objective.halves and self.intercept:
-                constant, room = found[:, width], 3 * float(moves[width] * deviation * scales[width])
                 ended = never_positive(float(moves[width]) * preliminary.rows, float(bounds[width]), passes, averaged)
-                flat = (row_sums(found[:, :width] ** 2 * variances) < _FLAT) & (ended < -2 * room)
-                far = np.where(flat & (constant < ended + room), -1, np.where(flat & (constant > -ended - room), 1, 0))
-                result = replace(result, far=tuple(far.tolist()))
-            if objective.predictions is None or not self.intercept:
-                return result
-            scale = scales[len(scales) - (self._counts(weights) + 1) :][:1]
-            total = add_noise(
-                signed_sum(objective.predictions(values, result), weights), scale, noise.mechanism, source
-            )
-            spread = deviation * float(scale[0]) / preliminary.rows / 2
-            return replace(result, calibration=calibration(preliminary, float(total[0]), spread, objective.doubt))
+                room = 3 * float(moves[width] * deviation * scales[width])
+                result = replace(result, far=_one_sided(found, variances, ended, room))
+            return self._calibrated(result, objective, values, weights, scales, source)
 
     def _release_preliminary(
         self,
@@ -242,6 +233,26 @@ class Descent:
             return np.asarray(add_noise(exact, here[at : at + len(exact)], mechanism, source))
 
         return release_target_summary(objective.target(), weights, draw, deviation * here, rows)
+
+    def _calibrated(
+        self,
+        result: DescentResult,
+        objective: Objective,
+        values: Floats,
+        weights: Floats | None,
+        scales: Floats,
+        source: RandomSource,
+    ) -> DescentResult:
+        """Release the sum of the predictions, the last but the number of rows, and what to multiply them by."""
+        if objective.predictions is None or not self.intercept:
+            return result
+        mechanism, preliminary = result.plan.mechanism, result.preliminary
+        scale = scales[len(scales) - (self._counts(weights) + 1) :][:1]
+        exact = signed_sum(objective.predictions(values, result), weights)
+        total = float(add_noise(exact, scale, mechanism, source)[0])
+        deviation = 1.0 if mechanism == "gaussian" else math.sqrt(2)
+        spread = deviation * float(scale[0]) / preliminary.rows / 2
+        return replace(result, calibration=calibration(preliminary, total, spread, objective.doubt))
 
     def _counts(self, weights: Floats | None) -> bool:
         """Whether the number of rows, or the sum of weights, is released: it is the last of all numbers."""
@@ -407,6 +418,16 @@ class Descent:
             steep=steep,
             shrink=self.clip is None,
         )
+
+
+def _one_sided(found: Floats, variances: Floats, ended: float, room: float) -> tuple[int, ...]:
+    """-1 for outputs whose constant is as far down as without positive rows, 1 as far up as without others, else 0.
+
+    Noise within `room` is allowed for, and must leave the two apart; columns that tell much need no such constant.
+    """
+    constants, width = found[:, -1], len(variances)
+    told = (row_sums(found[:, :width] ** 2 * variances) < _FLAT) & (ended < -2 * room)
+    return tuple((told * (1 * (constants > -ended - room) - 1 * (constants < ended + room))).tolist())
 
 
 def descend(
