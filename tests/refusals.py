@@ -72,9 +72,9 @@ def twice(ledger, first, second):
     ledger.charge(second)
 
 
-def stream(**settings):
+def stream(unit="row", **settings):
     """A stream of counts."""
-    t = tables.Table(FRAME)
+    t = tables.Table(FRAME, unit=unit)
     asked = {"query": t.query(count=True), "periods": ["a", "b"], "promise": inid.GaussianDP(0.3)}
     return tables.Stream.open("s.db", t, **asked | settings)
 
@@ -200,6 +200,7 @@ PROVOKED = {
     "window_missing": lambda: stream(want="windows"),
     "window_alone": lambda: stream(window=2),
     "periods_of_rows": lambda: stream(contributes=2),
+    "contributes_missing": lambda: stream(unit=tables.Person("user_id", 1)),
     "stream_replaced": lambda: tables.plan_stream(
         tables.Table(FRAME, neighbours="replace"), query={"count": True}, periods=["a"], promise=inid.GaussianDP(0.3)
     ),

@@ -22,6 +22,7 @@ def open_people(path, ledger, **changes):
     unit = changes.pop("unit", tables.Person("id", max_rows=2))
     table = tables.Table(EMPTY, bounds={"cost": (0, 100)}, unit=unit)
     facts = {"query": {"count": True, "sum": ["cost"]}, "periods": MONTHS, "promise": inid.GaussianDP(mu=1.0)}
+    facts |= {} if unit == "row" else {"contributes": 1}
     return tables.Stream.open(path, table, **(facts | {"ledger": ledger} | changes))
 
 

@@ -82,6 +82,7 @@ def stream(_kind, name, path):
         table(name, unit=PERSON),
         query={"count": True, "sum": [name], "by": {f"{name}2": [f"{name}0", f"{name}1"]}},
         periods=[f"first {name}", f"second {name}"],
+        contributes=1,
         promise=inid.GaussianDP(mu=0.5),
         ledger=inid.Ledger(total=inid.GaussianDP(mu=1.0), unit=f"unit {name}"),
     )

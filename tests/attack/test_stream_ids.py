@@ -105,7 +105,7 @@ def streams(tmp_path_factory):
     for kind, one in {"int": 1, "str": "a"}.items():
         table = tables.Table(pd.DataFrame({"id": [one]}), unit=tables.Person("id", max_rows=1))
         made[kind] = folder / f"{kind}.db"
-        asked = {"query": {"count": True}, "periods": range(20), "promise": inid.GaussianDP(mu=1.0)}
+        asked = {"query": {"count": True}, "contributes": 1, "periods": range(20), "promise": inid.GaussianDP(mu=1.0)}
         tables.Stream.open(made[kind], table, **asked)
     return made
 

@@ -75,6 +75,32 @@ def test_months_are_released_in_order_once_and_shown(opened):
         assert HIDDEN not in output
 
 
+def test_a_record_is_written_and_proved(opened):
+    assert run("stream release s.db 2027-01 people.csv --ledger budget.db --record one.json").exit_code == 0
+    assert run("stream release s.db 2027-02 people.csv --ledger budget.db").exit_code == 0
+    assert run("stream show s.db --record year.json").exit_code == 0
+    for file, periods in (("one.json", 1), ("year.json", 2)):
+        proved = run(f"verify {file}")
+        assert proved.exit_code == 0, proved.stderr
+        assert f"The stream in {file} holds." in proved.stdout
+        assert len(json.loads((opened / file).read_text())["releases"]) == periods
+        assert HIDDEN not in (opened / file).read_text()
+    record = json.loads((opened / "year.json").read_text())
+    record["results"][0]["answers"][0]["estimate"] += 1
+    (opened / "year.json").write_text(json.dumps(record))
+    assert run("verify year.json").exit_code == 4
+
+
+def test_people_need_a_number_of_periods(folder):
+    assert run("ledger create budget.db --mu 1 --unit user_id").exit_code == 0
+    line = OPEN + " --person user_id --max-rows 1 --ledger budget.db"
+    refused = run(line)
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "state --contributes: in how many periods one person counts at most, or every." in refused.stderr
+    plan = run(f"{line} --contributes 2 --dry-run").stdout
+    assert "These are estimates of people in their first 2 periods" in " ".join(plan.split())
+
+
 def test_a_lost_row_is_refused_and_named(opened):
     with inid.Ledger.open("budget.db") as ledger:
         ledger.lease_steps(1, 1)
@@ -130,8 +156,8 @@ LEDGER = {"--ledger": ["budget.db", "sub/../budget.db", "link.db"], "the journal
 STREAM = {"STREAM": ["s.db"], "the journal of STREAM": ["s.db-journal"]}
 TABLE, OPTIONS = {"TABLE": ["people.csv", "sub/../people.csv"]}, {"--config": ["options.toml"]}
 WRITING = [
-    ("stream release s.db 2027-01 people.csv", ["--out", "--report"], LEDGER | STREAM | TABLE | OPTIONS),
-    ("stream show s.db", ["--out", "--report"], LEDGER | STREAM | OPTIONS),
+    ("stream release s.db 2027-01 people.csv", ["--out", "--report", "--record"], LEDGER | STREAM | TABLE | OPTIONS),
+    ("stream show s.db", ["--out", "--report", "--record"], LEDGER | STREAM | OPTIONS),
     ("plan people.csv --count --mu 0.1", ["--out", "--report"], LEDGER | TABLE | OPTIONS),
     ("release people.csv --count --mu 0.1", ["--out", "--report", "--record"], LEDGER | TABLE | OPTIONS),
 ]

@@ -15,7 +15,7 @@ from inid.jobs.outputs import Outputs, StatedCombination, display_names, read_co
 from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import TableQuestion
 from inid.jobs.result_files import FOR_PROGRAMS, CsvStyle, as_csv, frame_as_csv
-from inid.report import Estimate, EstimateBlock, LedgerState, ReportInputs, page, publication_page
+from inid.report import ColumnFacts, Estimate, EstimateBlock, LedgerState, ReportInputs, page, publication_page
 from inid.schema import Naming
 from inid.tables import PublicationPlan, PublicationResult
 from inid.tables.presentation import (
@@ -258,6 +258,7 @@ class PublishedBefore:
     facts: Sequence[tuple[str, str]] = ()
     things: str = "rows"
     only: str = ""
+    columns: Sequence[ColumnFacts] = ()
 
 
 def read_published(record: Mapping[str, Any]) -> dict[str, PublishedBefore]:
@@ -285,4 +286,5 @@ def _published_before(record: Mapping[str, Any]) -> PublishedBefore:
         proof.question.answered_facts(proof.answers, proof.level),
         things_of(proof.question.person, None),
         "" if proof.question.view.where is None else str(proof.question.view.where),
+        proof.question.column_facts(),
     )

@@ -56,7 +56,6 @@ def stream_arguments(values: Mapping[str, Any], ledger: Ledger | None, named: Na
         "table": query.table,
         "query": query,
         **stream_options,
-        "contributes": stream_options["contributes"] or 1,
         "want": stream_options["want"] or "totals",
         "promise": promise_of(job, named),
         "tolerance": question.tolerances(job.noise.tolerance, named).get("tolerance"),
@@ -87,7 +86,7 @@ def paying(ledger: Ledger | None, stopped: str | None = None, but: tuple[type[Ex
 
 def stream_estimates(made: "SumResult") -> tuple[Estimate, ...]:
     """The answers over one period or several, each with what it is of among its keys."""
-    span = {"what": made.what, "first": made.first, "last": made.last}
+    span = {"what": made.what, "first": made.first, "last": made.last, "of": made.of}
     return tuple(as_estimates([row._replace(keys={**span, **row.keys}) for row in made.answers]))
 
 

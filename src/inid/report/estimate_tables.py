@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from inid.report.charts import Axis, axis_over, bar_with_interval, ticks, whisker
-from inid.report.inputs import Estimate, EstimateBlock
+from inid.report.inputs import ColumnFacts, Estimate, EstimateBlock
 from inid.report.rendering import rendered
 from inid.report.wording import Digits, digits_for
 
@@ -22,7 +22,7 @@ COUNTED = ("count", "count_distinct", "histogram")
 OTHER = "(other)"  # what stands for keys in no public list
 _WORDS = {
     "count": "Number of {things}",
-    "count_distinct": "Number of people",
+    "count_distinct": "Number of {things}",
     "histogram": "Number of {things}",
     "cumulative": "Number of {things} up to a value",
     "cdf": "Share of {things} up to a value",
@@ -48,7 +48,8 @@ def block_title(block: EstimateBlock, things: str = "rows") -> str:
 def _subject(block: EstimateBlock, things: str) -> str:
     if block.statistic == "combination":
         return block.column
-    name = _WORDS.get(block.statistic, block.statistic).format(things=things)
+    counted = block.things or ("people" if block.statistic == "count_distinct" else things)
+    name = _WORDS.get(block.statistic, block.statistic).format(things=counted)
     if block.statistic == "quantile" and _is_median(block):
         name = "Median"
     columns = block.called or " and ".join(dict.fromkeys(block.column.split(",")))
@@ -62,9 +63,9 @@ def _is_median(block: EstimateBlock) -> bool:
 def value_word(block: EstimateBlock, things: str) -> str:
     """What stands above the numbers of a block."""
     if block.statistic == "count_distinct":
-        return "people"
+        return block.things or "people"
     if block.statistic in (*COUNTED, "cumulative"):
-        return things
+        return block.things or things
     return {"cdf": "share", "quantile": "value"}.get(block.statistic, block.statistic)
 
 
@@ -91,8 +92,15 @@ def digits_of(block: EstimateBlock) -> Digits:
 _WIDE = ("mean", "variance", "std", "covariance", "cdf", "quantile")  # of several noisy numbers: the range errs wide
 
 
-def estimate_notes(blocks: Sequence[EstimateBlock], level: float, too_noisy: float | None, things: str) -> "Markup":
-    """What ranges and marks mean, and what the numbers make one ask."""
+def estimate_notes(
+    blocks: Sequence[EstimateBlock],
+    level: float,
+    too_noisy: float | None,
+    things: str,
+    columns: Iterable[ColumnFacts] = (),
+) -> "Markup":
+    """What ranges and marks mean, which values were moved to bounds, and what the numbers make one ask."""
+    bounded = dict.fromkeys(f"{own.name} ({own.bounds})" for own in columns if own.bounds)
     every = [number for block in blocks for number in block.estimates]
     marked = sum(number.too_noisy for number in every)
     with_others = [b for b in blocks if any(OTHER in dimension.levels for dimension in b.dimensions)]
@@ -100,6 +108,7 @@ def estimate_notes(blocks: Sequence[EstimateBlock], level: float, too_noisy: flo
         "estimate_notes.html",
         ranges=any(number.lower is not None for number in every),
         percent=f"{100 * level:.4g}",
+        bounded=", ".join(bounded),
         least="at least " if any(block.statistic in _WIDE for block in blocks) else "",
         tidied=any(number.estimate is not None and number.lower is None for number in every),
         totals=any(number.lower is None for number in _totals(blocks)),
@@ -128,7 +137,7 @@ def afterthoughts(blocks: Sequence[EstimateBlock], things: str = "rows") -> list
         )
     for block in blocks:
         found += _others(block, things) if block.statistic == "count" and len(block.dimensions) == 1 else []
-        found += _at_a_bound(block, things) if block.statistic in ("mean", "quantile") else []
+        found += _at_a_bound(block, blocks, things) if block.statistic in ("mean", "sum", "quantile") else []
     return list(dict.fromkeys(found))
 
 
@@ -153,20 +162,38 @@ def _others(block: EstimateBlock, things: str) -> list[str]:
     return [f"{about} Is the list whole?"]
 
 
-def _at_a_bound(block: EstimateBlock, things: str) -> list[str]:
-    """Answers whose range ends at a public bound: values beyond it were moved to it."""
+_NEAR = 0.02  # of the width of the bounds: a mean so close to one of them is near it
+
+
+def _at_a_bound(block: EstimateBlock, blocks: Sequence[EstimateBlock], things: str) -> list[str]:
+    """Answers at or near a public bound: values beyond it were moved to it. A sum is judged by its mean."""
     if block.bounds is None:
         return []
-    low, high = block.bounds
-    numbers = [
-        number
-        for number in block.estimates
-        if number.lower is not None and number.upper is not None and not number.too_noisy
-    ]
-    if any(number.estimate in (low, high) and number.lower != number.upper for number in numbers):
-        where = f"{block_title(block, things)}: an answer lies at a public bound, {low:g} or {high:g}."
-        return [f"{where} Values beyond it were moved to it. Do the bounds fit?"]
-    return []
+    reach = 0.0 if block.statistic == "quantile" else _NEAR * (block.bounds[1] - block.bounds[0])
+    numbers = _per_row(block, blocks) if block.statistic == "sum" else block.estimates
+    near = {
+        bound
+        for number in numbers
+        if number.estimate is not None and number.lower != number.upper and not number.too_noisy
+        for bound in block.bounds
+        if abs(number.estimate - bound) <= reach
+    }
+    if not near:
+        return []
+    bounds = " and ".join(f"{bound:g}" for bound in sorted(near))
+    what = "the sum for each of its rows is" if block.statistic == "sum" else "an answer lies"
+    where = f"{block_title(block, things)}: {what} at or near the public bound {bounds}."
+    return [f"{where} Values beyond a bound were moved to it. Do the bounds fit?"]
+
+
+def _per_row(block: EstimateBlock, blocks: Sequence[EstimateBlock]) -> list[Estimate]:
+    """Sums over the counts of the same groups; none where nothing was counted."""
+    counts = [own for own in blocks if own.statistic == "count" and own.dimensions == block.dimensions]
+    if not counts:
+        return []
+    pairs = zip(block.estimates, counts[0].estimates, strict=True)
+    known = ((one, many.estimate) for one, many in pairs if one.estimate is not None and not many.too_noisy)
+    return [replace(one, estimate=(one.estimate or 0.0) / many) for one, many in known if many is not None and many > 0]
 
 
 _MOST_ROWS = 300  # rows shown of one table; the rest is in the files
@@ -184,9 +211,10 @@ def estimates_section(
     *,
     things: str = "rows",
     only: str = "",
+    columns: Iterable[ColumnFacts] = (),
 ) -> "Markup":
     """The section of the page with all released numbers."""
-    notes = estimate_notes(blocks, level, too_noisy, things)
+    notes = estimate_notes(blocks, level, too_noisy, things, columns)
     return rendered("estimates.html", parts=estimate_tables(blocks, things), notes=notes, only=only, things=things)
 
 

@@ -60,6 +60,7 @@ class EstimateBlock:
     totals: Mapping[tuple[int, ...], tuple[Estimate, ...]] = field(default_factory=dict)
     span: str = ""
     called: str = ""
+    things: str = ""
 
 
 @dataclass(frozen=True)

@@ -172,7 +172,12 @@ def page(inputs: ReportInputs) -> str:
     numbers: Markup | str = ""
     if inputs.blocks:
         numbers = estimates_section(
-            inputs.blocks, inputs.level, inputs.too_noisy, things=inputs.things, only=inputs.only
+            inputs.blocks,
+            inputs.level,
+            inputs.too_noisy,
+            things=inputs.things,
+            only=inputs.only,
+            columns=inputs.columns,
         )
     parts = [
         heading(inputs.title, [inputs]),
@@ -346,6 +351,7 @@ def publication_page(
     every = list(parts.values())
     first = every[0]
     blocks = [block for inputs in every for block in inputs.blocks]
+    columns = [facts for inputs in every for facts in inputs.columns]
     entries = [
         (
             f"part-{at}",
@@ -363,6 +369,7 @@ def publication_page(
             "answers": answers_part(inputs),
             "tables": estimate_tables(inputs.blocks, inputs.things, f"part-{at}-table"),
             "asked": definition_list(inputs.question) if inputs.question else "",
+            "columns": inputs.columns,
             "symbols": promise_symbols(inputs.plan.budget),
             "mechanism": inputs.plan.noise.mechanism,
             "noise": noise_of_each_number(inputs.plan),
@@ -375,7 +382,7 @@ def publication_page(
         heading=heading(title, every),
         contents=contents(every, entries),
         promise=promise_section(first, budget),
-        notes=estimate_notes(blocks, first.level, first.too_noisy, first.things) if blocks else "",
+        notes=estimate_notes(blocks, first.level, first.too_noisy, first.things, columns) if blocks else "",
         parts=shown,
         promised=definition_list(promise_terms(budget)),
         worse=worse,

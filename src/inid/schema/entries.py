@@ -354,13 +354,14 @@ register(
         "contributes",
         whole("every"),
         "K",
-        "In how many periods one person counts at most (default: 1), or every.",
+        "In how many periods one person counts at most, or every; it must be stated with --person.",
         "stream",
         "Periods per person",
         "contributes",
-        "1; a number, or every",
-        "In how many periods one person counts at most. If rows belong to people, a secret list in the stream's "
-        "file keeps count. Without people each row is in one period: leave it at 1, or state every.",
+        "a number, or every",
+        "In how many periods one person counts at most. After a number of periods a person counts no more, so later "
+        "periods miss people; every leaves nobody out, with more noise. Without people each row is in one period: "
+        "leave it empty, or state every.",
     ),
     Key(
         "want",

@@ -246,6 +246,10 @@ MESSAGES: Mapping[str, Message] = {
         "{the[contributes]} counts the periods of people, and the unit is a row: name the {the[person]}, or leave it "
         "at 1 for events, each in one period, or say every."
     ),
+    "contributes_missing": _both(
+        "state {the[contributes]}: in how many periods one person counts at most, or every. After a number of periods "
+        "a person counts no more, so later periods miss people; every leaves nobody out, with more noise."
+    ),
     "stream_replaced": Message(
         "a stream is not planned for {the[neighbours]} replace, under which a person may also change the period: state "
         "{the[neighbours]} add_remove.",

@@ -60,6 +60,7 @@ class ShownStream:
     next: str | None
     is_leased: bool
     plan: str
+    facts: StreamPlan
     level: float
     results: list[SumResult] = field(default_factory=list)
     bands: TotalBands | None = None
@@ -144,6 +145,7 @@ class LiveStreams:
             stream.next,
             stream.plan.leased,
             str(stream.plan).split("\n", 1)[0],
+            stream.plan,
             stream.level,
             stream.results if first is None else [stream.window(first, last)],
             total_bands(stream) if stream.released else None,

@@ -298,7 +298,7 @@ def release_part(outcome: Outcome, before: Mapping[str, PublishedBefore] | None 
     released, published, note = outcome.released, before or {}, ""
     if released is not None:
         published = {
-            name: PublishedBefore(one.blocks, one.level, one.answers, one.things, one.only)
+            name: PublishedBefore(one.blocks, one.level, one.answers, one.things, one.only, one.columns)
             for name, one in released.reports.items()
         }
         if released.may_be_full:
@@ -309,7 +309,9 @@ def release_part(outcome: Outcome, before: Mapping[str, PublishedBefore] | None 
     parts = [
         (
             name,
-            estimates_section(one.blocks, one.level, TOO_NOISY, things=one.things, only=one.only) if one.blocks else "",
+            estimates_section(one.blocks, one.level, TOO_NOISY, things=one.things, only=one.only, columns=one.columns)
+            if one.blocks
+            else "",
         )
         for name, one in published.items()
     ]
@@ -431,7 +433,8 @@ def opening_part(live: LiveStream) -> str:
 
 def stream_parts(shown: ShownStream) -> dict[str, str]:
     """A stream that is there: how far it is, its picture, and its numbers."""
-    blocks = stream_blocks(shown.results, TOO_NOISY)
+    blocks = stream_blocks(shown.results, TOO_NOISY, shown.facts)
+    columns = shown.facts.question.column_facts()
     drawn = "" if shown.bands is None else totals_chart(shown.bands, shown.periods)
     files = [(name, FILE_WORDS[name]) for name in STREAM_FILES] if shown.released else []
     return {
@@ -443,6 +446,7 @@ def stream_parts(shown: ShownStream) -> dict[str, str]:
             missing=shown.results[-1].missing if shown.results else (),
             picture=drawn,
             name="" if shown.bands is None else shown.bands.name,
-            estimates=estimates_section(blocks, shown.level, TOO_NOISY) if blocks else "",
+            note=shown.facts.who_is_left_out(),
+            estimates=estimates_section(blocks, shown.level, TOO_NOISY, columns=columns) if blocks else "",
         ),
     }

@@ -28,6 +28,7 @@ from inid.releasing import Release, check_release
 from inid.tables.engines.made_columns import arrow_rows
 from inid.tables.question import Question, kind_of_record, kinds
 from inid.tables.result import RULES, Answer, check_digest, check_names
+from inid.tables.streams.record import is_stream_record, verify_stream
 
 _RESULT = {"rules", "kind", "level", "question", "digest", "release"}
 
@@ -50,7 +51,9 @@ class Proved:
 
 
 def verify_result(record: Mapping[str, Any]) -> Certificate | JointProof:
-    """Check a result again from its record alone: `Result.to_dict()`, or what `inid release --record` wrote.
+    """Check a result again from its record alone: what `to_dict()` of a result, publication or stream gave.
+
+    The commands write the same with `--record`.
 
     Returns:
         The certificate, proved anew from the plan's own numbers; of a publication, the proof of all parts.
@@ -69,6 +72,8 @@ def verify_result(record: Mapping[str, Any]) -> Certificate | JointProof:
     """
     if is_publication(record):
         return verify_publication(record)
+    if is_stream_record(record):
+        return verify_stream(record)
     return proved(record).certificate
 
 

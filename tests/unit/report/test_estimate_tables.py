@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from html_outline import outline
 from inid.report import (
+    ColumnFacts,
     Digits,
     Dimension,
     Estimate,
@@ -171,6 +172,41 @@ def test_afterthoughts_come_from_published_numbers_alone():
     ]
     assert afterthoughts([count(50.0, 0.5, dimensions=(listed,))]) == []
     at_bound = EstimateBlock("mean", "pay", (), (Estimate("mean", "pay", "", 9.0, 8.0, 9.0, 1.0),), (0.0, 9.0))
-    assert "lies at a public bound, 0 or 9" in afterthoughts([at_bound])[0]
+    assert "Mean of pay: an answer lies at or near the public bound 9." in afterthoughts([at_bound])[0]
     inside = EstimateBlock("mean", "pay", (), (Estimate("mean", "pay", "", 5.0, 4.0, 6.0, 1.0),), (0.0, 9.0))
     assert afterthoughts([inside]) == []
+
+
+def mean(middle, reach=0.1, bounds=(0.0, 30.0)):
+    number = Estimate("mean", "pay", "", middle, middle - reach, middle + reach, reach)
+    return EstimateBlock("mean", "pay", (), (number,), bounds)
+
+
+def summed(total, reach=1.0, bounds=(0.0, 30.0)):
+    number = Estimate("sum", "pay", "", total, total - reach, total + reach, reach)
+    return EstimateBlock("sum", "pay", (), (number,), bounds)
+
+
+def test_means_and_sums_near_a_bound_are_asked_about():
+    """A mean of 29.9 with bounds (0, 30) is a sign of values beyond 30, as is a sum of 29.9 a row."""
+    assert "near the public bound 30" in afterthoughts([mean(29.9)])[0]
+    assert "near the public bound 0" in afterthoughts([mean(0.1)])[0]
+    assert afterthoughts([mean(19.6)]) == []
+    people = count(100.0, dimensions=())
+    assert (
+        "the sum for each of its rows is at or near the public bound 30" in afterthoughts([people, summed(2990.0)])[0]
+    )
+    assert afterthoughts([people, summed(1500.0)]) == []
+    assert afterthoughts([summed(2990.0)]) == []  # of how many rows is not published
+
+
+def test_moved_values_are_said_in_the_plain_part():
+    """A mean of 19.61 with a range of 0.03 looked precise where bounds of (0, 30) had cut a true mean of 26.96."""
+    columns = [ColumnFacts("pay", "mean", "0 to 30", "left out"), ColumnFacts("sex", "histogram over F, M", "", "")]
+    text = outline(estimates_section([mean(19.61)], 0.95, 0.5, columns=columns)).text
+    assert (
+        "Values outside the public bounds were moved to the nearer bound before anything was added up: pay (0 to 30)"
+        in text
+    )
+    assert "sex" not in text
+    assert "moved to the nearer bound" not in outline(estimates_section([mean(19.61)], 0.95, 0.5)).text

@@ -1,5 +1,6 @@
 """`inid stream open`, `release` and `show`: the same statistics, period after period."""
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,9 +23,13 @@ if TYPE_CHECKING:
     from inid.tables.streams.results import SumResult
 
 _STREAM = argument("stream", "STREAM", "The stream's file. Keep it secret: it holds exact sums.")
+_RECORD = key("record").saying(
+    "Write the record of all that was released, which inid verify proves, here (JSON).", in_file=False
+)
 _FILES = (
     key("out").saying("Write all answers so far to this CSV file.", in_file=False),
     key("report").saying("Write a page about the stream to this HTML file.", in_file=False),
+    _RECORD,
 )
 _STOPPED = (
     "stopped: no ledger was charged, since a stream is paid for when it is opened. Ask for the period again: you "
@@ -111,9 +116,11 @@ def _deliver(
         from inid.tables.streams.page import stream_page
 
         write_whole(report, stream_page(stream, ledger, None))
+    if (record := _RECORD.of(values)) is not None:
+        write_whole(record, json.dumps(stream.to_dict(), indent=2) + "\n")
     estimates = [
         {"what": result.what, "first": result.first, "last": result.last, "missing": list(result.missing)}
-        | {"private": result.private, **row.to_dict()}
+        | {"of": result.of, "private": result.private, **row.to_dict()}
         for result in results
         for row in as_estimates(result.answers)
     ]

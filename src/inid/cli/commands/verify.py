@@ -15,6 +15,7 @@ from inid.planning import Certificate, NoisePlan
 from inid.releasing import check_release
 from inid.schema import key
 from inid.tables import verify_result
+from inid.tables.streams.record import is_stream_record
 from inid.tables.verification import is_publication
 
 _FILE = argument("file", "FILE", "A plan or a release record (JSON), or a ledger: a file or a postgresql:// address.")
@@ -30,6 +31,9 @@ _PROVED = {
     "estimate and interval follows from the noisy numbers. The parts are those that were charged, "
     "and together they keep the promise. This cannot prove that the noise was random, which table "
     "the numbers are of, or that a ledger was charged. Compare the digest with the published one.",
+    "stream": "The noise keeps the promise over all periods, its plan covers the question, and every estimate and "
+    "interval of a period and of a total follows from its noisy numbers. This cannot prove that the noise was random, "
+    "which rows the numbers are of, or that a ledger was charged. Compare the digest with the published one.",
     "noisy values": "The noise of this release keeps its promise. The record holds noisy values only, and cannot prove "
     "that they were not changed.",
 }
@@ -89,6 +93,8 @@ def _proved(path: Path, content: bytes) -> _Proved:
     record = read_json(path, content)
     if is_publication(record):
         return _Proved("publication", verify_result(record), str(record.get("digest")), record.get("rules"))
+    if is_stream_record(record):
+        return _Proved("stream", verify_result(record), str(record.get("digest")), record.get("rules"))
     known = {"plan", "release", "noise", "scales", "inid", "inid_parts"}
     if not isinstance(record, dict) or not known & record.keys():
         raise ArgumentError(f"{path} is neither a record nor a ledger: {_CURE}.")

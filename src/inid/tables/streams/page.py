@@ -13,6 +13,7 @@ from inid.errors import ArgumentError
 from inid.report import Dimension, Estimate, EstimateBlock, LedgerState, ReportInputs, page, summarize_plan
 from inid.tables.presentation import marked, protected_unit, read_too_noisy, things_of
 from inid.tables.result import TOO_NOISY
+from inid.tables.streams.plan import StreamPlan
 from inid.tables.streams.results import SumResult
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ def stream_page(
         ("the stream", str(plan).split("\n", 1)[0]),
         ("noise", str(plan).split("\n")[1]),
         ("what it gives", plan.gain_in_words()),
+        ("everybody in every period", plan.every_in_words()),
+        *plan.question.facts(plan, (), stream.level),
         ("released so far", f"{len(stream.released)} of {len(stream.periods)} periods"),
         ("periods without a number", ", ".join(lost) + "; totals are without them" if lost else ""),
     ]
@@ -47,7 +50,8 @@ def stream_page(
         plan=summarize_plan(plan.noise),
         unit=protected_unit(plan.question.person),
         question=[(term, text) for term, text in facts if text],
-        blocks=stream_blocks(results, share),
+        columns=plan.question.column_facts(),
+        blocks=stream_blocks(results, share, plan),
         level=stream.level,
         time=stream.time,
         private=all(made.private for made in results),
@@ -56,17 +60,18 @@ def stream_page(
         too_noisy=share,
         things=things_of(plan.question.person, None),
         only="" if plan.question.view.where is None else str(plan.question.view.where),
+        lead=plan.who_is_left_out(),
     )
     return page(inputs)
 
 
-def stream_blocks(results: Sequence[SumResult], too_noisy: float | None) -> list[EstimateBlock]:
+def stream_blocks(results: Sequence[SumResult], too_noisy: float | None, plan: StreamPlan) -> list[EstimateBlock]:
     """Each statistic over all periods and groups, then over all totals, then over all windows."""
     kinds = [[made for made in results if made.what == what] for what in _NAMES]
-    return [block for own in kinds if own for block in _blocks(own, too_noisy)]
+    return [block for own in kinds if own for block in _blocks(own, too_noisy, plan)]
 
 
-def _blocks(results: Sequence[SumResult], too_noisy: float | None) -> Iterator[EstimateBlock]:
+def _blocks(results: Sequence[SumResult], too_noisy: float | None, plan: StreamPlan) -> Iterator[EstimateBlock]:
     """Each statistic over all periods and groups."""
     over = Dimension(_NAMES[results[0].what], tuple(map(_span, results)))
     for statistic, column in dict.fromkeys((row.statistic, row.column) for row in results[0].answers):
@@ -90,7 +95,10 @@ def _blocks(results: Sequence[SumResult], too_noisy: float | None) -> Iterator[E
             )
             for last, row in lines
         )  # fmt: skip
-        yield EstimateBlock(statistic, column, (over, *groups), estimates, span=_SPANS[results[0].what])
+        what = results[0].what
+        bounds = plan.question.bounds.get(column) if statistic == "mean" else None
+        things = plan.people(what) if statistic == "count_distinct" else plan.things(what)
+        yield EstimateBlock(statistic, column, (over, *groups), estimates, bounds, span=_SPANS[what], things=things)
 
 
 def _span(made: SumResult) -> str:
@@ -123,9 +131,11 @@ def total_bands(stream: "Stream") -> TotalBands:
     lines = [made.answers[0] for made in totals]
     middle, low, high = (np.array([getattr(row, name) for row in lines]) for name in ("estimate", "lower", "upper"))
     name = f"{lines[0].statistic}({lines[0].column})" if lines[0].column else lines[0].statistic
+    said = f"{name}, {lines[0].groups}" if lines[0].groups else name
+    said += f"\nof {totals[0].of}" if stream.plan.leaves_out else ""
     z = float(ndtri((1 + stream.level) / 2))
     alone = z * dict(stream.plan.statistics).get(name, 0.0) * stream.plan.errors("totals", independent=True)[places]
-    return TotalBands(f"{name}, {lines[0].groups}" if lines[0].groups else name, places, middle, low, high, alone)
+    return TotalBands(said, places, middle, low, high, alone)
 
 
 def plot_totals(stream: "Stream", ax: "Axes | None" = None) -> "Axes":

@@ -156,6 +156,61 @@ class StreamPlan:
         return len(self.periods) if self.contributes == "every" else int(self.contributes)
 
     @property
+    def leaves_out(self) -> bool:
+        """Whether somebody who is in every period counts in some of them alone."""
+        return self.listed is not None and self.most < len(self.periods)
+
+    @property
+    def subject(self) -> str:
+        """Whom or what the estimates are of, in a few words."""
+        if self.question.person is None:
+            return "rows"
+        if not self.leaves_out:
+            return "people"
+        return f"people in their first {'period' if self.most == 1 else f'{self.most} periods'}"
+
+    def things(self, what: str) -> str:
+        """What is counted in one period ("period"), or over several, in the plural."""
+        person = self.question.person
+        if person is not None and person.max_rows == 1:
+            return self.people(what)
+        return "rows of contributing people" if self.leaves_out else "rows"
+
+    def people(self, what: str) -> str:
+        """The same where people are counted, however many rows each has: over periods, once in each."""
+        if self.most == 1:
+            return "people in their first period" if self.leaves_out and what == "period" else "people"
+        who = "contributing people" if self.leaves_out else "people"
+        if what == "period":
+            return who
+        return "person-periods" + (f" of {who}" if self.leaves_out else "")
+
+    @cached_property
+    def cost_of_every(self) -> float:
+        """How many times larger the error of what is wanted is where everybody counts in every period."""
+        size = len(self.periods)
+        every = choose_strategy(size, size, self.noise.mechanism, self.choice.want, self.choice.window)
+        return every.error / self.choice.error
+
+    def who_is_left_out(self) -> str:
+        """What a reader of the estimates must know: who does not count; empty where everybody does."""
+        if not self.leaves_out:
+            return ""
+        return (
+            f"These are estimates of {self.subject}: nobody counts after that, so later periods hold fewer people than "
+            "there are. A trend over the periods may come from this limit alone."
+        )
+
+    def every_in_words(self) -> str:
+        """What it would cost to count everybody in every period; empty where that is so."""
+        if not self.leaves_out:
+            return ""
+        return (
+            f'With contributes="every" nobody is left out, and the error in {self._wanted()} is '
+            f"{self.cost_of_every:.3g} times as large."
+        )
+
+    @property
     def budget(self) -> Budget:
         """The promise of the whole stream."""
         return self.noise.budget
@@ -222,6 +277,7 @@ class StreamPlan:
                 *others,
                 *(["Ratios such as means: over n periods, divide by n."] if ratios else []),
                 self.gain_in_words(),
+                *filter(None, [self.who_is_left_out(), self.every_in_words()]),
             ]
         )
 
@@ -332,7 +388,7 @@ def plan_stream(
     query: Mapping[str, Any] | Query[Any, Any],
     periods: Iterable[object],
     promise: Budget,
-    contributes: Contributes = 1,
+    contributes: Contributes | None = None,
     want: Want = "totals",
     window: int | None = None,
     tolerance: Mapping[str, float] | None = None,
@@ -350,8 +406,9 @@ def plan_stream(
         periods: The public horizon: a name for each period, such as `pandas.period_range("2027-01", periods=12,
             freq="M")`.
         promise: What all periods together keep; for a part of a ledger `ledger.part("1/3")`.
-        contributes: In how many periods one person counts at most, or "every". With a `Person` a secret list keeps
-            count of it; rows by themselves are events, each in one period, or of somebody who is in every period.
+        contributes: In how many periods one person counts at most, or "every"; it must be stated with a `Person`. A
+            number leaves people out of later periods, by a secret list, and the plan says so. Rows by themselves are
+            events, each in one period (the default there), or of somebody who is in every period.
         want: What is to be accurate: "totals", "windows" or single "periods".
         window: How many periods a window has.
         tolerance: As for `Query.plan`.
@@ -440,6 +497,15 @@ def read_periods(periods: object) -> tuple[str, ...]:
 def _read_contributes(contributes: object, query: Query[Any, Any], periods: int) -> Contributes:
     if contributes == "every":
         return "every"
+    if contributes is None:
+        if query.table.person is None:
+            return 1
+        raise ArgumentError(
+            "contributes must be stated where people are protected: the number of periods in which one person counts "
+            'at most, or "every". After a number of periods a person counts no more, so later periods miss people; '
+            '"every" leaves nobody out, with more noise.',
+            code="contributes_missing",
+        )
     cure = 'pass in how many periods one person counts at most, or "every"'
     times = integer("contributes", contributes, least=1, cure=cure)
     if times > periods:

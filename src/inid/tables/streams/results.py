@@ -34,6 +34,7 @@ from inid.tables.intervals import quantile
 from inid.tables.presentation import COUNTED, answer_columns, short_table
 from inid.tables.questions.statistics.kind import Statistics
 from inid.tables.result import NOT_PRIVATE, Answer
+from inid.tables.streams.plan import StreamPlan
 from inid.tables.streams.strategies import Strategy
 from inid.tables.streams.stream_file import StoredRelease
 
@@ -154,6 +155,7 @@ class SumResult:
     answers: tuple[Answer, ...]
     level: float
     private: bool
+    of: str = "rows"
     source: Engine | None = None
 
     @property
@@ -164,8 +166,44 @@ class SumResult:
     def __str__(self) -> str:
         span = self.first if self.what == "period" else f"{self.first} to {self.last}"
         lacks = f", without {', '.join(self.missing)}" if self.missing else ""
-        head = f"{self.what} {span}{lacks}: {counted(len(self.answers), 'answer')}"
+        of = f" of {self.of}" if self.of not in ("rows", "people") else ""
+        head = f"{self.what} {span}{of}{lacks}: {counted(len(self.answers), 'answer')}"
         return short_table(self.answers, head + ("" if self.private else NOT_PRIVATE), self.level)
+
+
+@dataclass(frozen=True, eq=False)
+class PublishedPeriods:
+    """What a stream has released, and the answers that follow from it."""
+
+    plan: StreamPlan
+    released: Mapping[int, StoredRelease]
+    level: float
+    source: Engine | None = None
+
+    @cached_property
+    def _sums(self) -> PeriodSums:
+        return PeriodSums(self.plan.choice.strategy, self.plan.noise, self.released)
+
+    @property
+    def results(self) -> list[SumResult]:
+        """The answers of every released period, then of every total so far."""
+        singles = [self.over("period", at, at) for at in self.released]
+        return singles + [self._answers("total", 0, at, total) for at, total in self._sums.totals()]
+
+    def over(self, what: Literal["period", "total", "window"], first: int, last: int) -> SumResult:
+        """The answers over the periods from `first` to `last`."""
+        return self._answers(what, first, last, self._sums.over(first, last))
+
+    def _answers(
+        self, what: Literal["period", "total", "window"], first: int, last: int, made: SumOfPeriods
+    ) -> SumResult:
+        plan, periods = self.plan, self.plan.periods
+        used = [one for at, one in self.released.items() if at <= last]
+        private, time = all(one.private for one in used), used[-1].time if used else ""
+        answers = made.answers(plan.noise, plan.question, self.level, private=private, time=time)
+        missing = tuple(periods[at] for at in range(first, last + 1) if at not in self.released)
+        names = periods[first], periods[last]
+        return SumResult(what, *names, missing, answers, self.level, private, plan.subject, self.source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +223,7 @@ class PeriodResult:
 
 
 def answers_frame(results: Sequence[SumResult], source: Engine | None) -> Any:
-    """One line per answer: what it is of, from which period to which, how many are missing, then the answer's columns.
+    """One line per answer: from which period to which, how many are missing, of whom, then the answer's columns.
 
     A frame of the user's own kind; a PyArrow table where no table was opened.
     """
@@ -195,6 +233,7 @@ def answers_frame(results: Sequence[SumResult], source: Engine | None) -> Any:
         "first": [made.first for made, _ in lines],
         "last": [made.last for made, _ in lines],
         "missing": [len(made.missing) for made, _ in lines],
+        "of": [made.of for made, _ in lines],
     }
     columns = answer_columns([row for _, row in lines], first=columns)
     return optional("pyarrow").table(columns) if source is None else source.answer(columns)

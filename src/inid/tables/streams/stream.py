@@ -10,7 +10,7 @@ privacy.
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -33,7 +33,8 @@ from inid.tables.streams.plan import (
     read_periods,
     read_stream_query,
 )
-from inid.tables.streams.results import PeriodResult, PeriodSums, SumOfPeriods, SumResult, answers_frame, release_values
+from inid.tables.streams.record import stream_record
+from inid.tables.streams.results import PeriodResult, PublishedPeriods, SumResult, answers_frame, release_values
 from inid.tables.streams.strategies import Want
 from inid.tables.streams.stream_file import ReleaseLeases, StoredRelease, StreamFile, Writing
 from inid.tables.table import Table
@@ -88,7 +89,7 @@ class Stream:
             table: The public facts; rows come with each release.
             query: See `plan_stream`.
             periods: See `plan_stream`.
-            contributes: See `plan_stream`; 1 by default.
+            contributes: See `plan_stream`.
             want: See `plan_stream`; "totals" by default.
             window: See `plan_stream`.
             promise: See `plan_stream`.
@@ -217,17 +218,16 @@ class Stream:
             ArgumentError: A period is unknown or not released yet, `last` comes before `first`, or all were lost.
         """
         begin, end = self._place(first), self._place(last)
-        sums = self._sums()
+        published = self._published()
         if begin > end:
             raise ArgumentError(
                 f"{self.periods[end]} comes before {self.periods[begin]}: state the first period first."
             )
-        if end > max(sums.released, default=-1):
+        if end > max(published.released, default=-1):
             raise ArgumentError(f"{self.periods[end]} has not been released: release it first.")
-        made = sums.over(begin, end)
-        if not made.periods:  # nothing is known of them: not that they are empty
+        if not any(begin <= at <= end for at in published.released):  # nothing is known: not that they are empty
             raise ArgumentError(f"no period from {self.periods[begin]} to {self.periods[end]} has a released number.")
-        return self._answers("window", begin, end, made, sums)
+        return published.over("window", begin, end)
 
     def __getitem__(self, period: object) -> PeriodResult:
         """What was released for a period."""
@@ -239,18 +239,24 @@ class Stream:
     @property
     def results(self) -> list[SumResult]:
         """The answers of every released period, then of every total so far."""
-        sums = self._sums()
-        singles = [self._answers("period", at, at, sums.over(at, at), sums) for at in sums.released]
-        return singles + [self._answers("total", 0, at, total, sums) for at, total in sums.totals()]
+        return self._published().results
 
     @property
     def frame(self) -> Any:
         """All answers in one frame: of every released period, and of every total so far.
 
-        Columns: what ("period" or "total"), first and last period, how many between them are missing, then those of a
-        table's result. The frame is of the kind of the table, or a PyArrow table where none was opened.
+        Columns: what ("period" or "total"), first and last period, how many between them are missing, of whom or what
+        the estimates are ("rows", "people", "people in their first 3 periods"), then those of a table's result. The
+        frame is of the kind of the table, or a PyArrow table where none was opened.
         """
         return answers_frame(self.results, self._source)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe record of all that was released, which `verify_result` proves again; no exact number is in it.
+
+        It holds the plan, the noisy numbers of every release, the answers that follow from them, and a digest.
+        """
+        return stream_record(self._published())
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the totals so far of the first statistic with their intervals, beside those of independent noise.
@@ -385,21 +391,9 @@ class Stream:
                 f"{shown(period)} is no period of this stream, which goes from {self.periods[0]} to {self.periods[-1]}."
             ) from None
 
-    def _sums(self) -> PeriodSums:
-        return PeriodSums(self.plan.choice.strategy, self.plan.noise, self._file.releases())
+    def _published(self) -> PublishedPeriods:
+        return PublishedPeriods(self.plan, self._file.releases(), self.level, self._source)
 
     def _result(self, at: int) -> PeriodResult:
-        sums = self._sums()
-        period = self._answers("period", at, at, sums.over(at, at), sums)
-        return PeriodResult(period, self._answers("total", 0, at, sums.over(0, at), sums))
-
-    def _answers(
-        self, what: Literal["period", "total", "window"], first: int, last: int, made: SumOfPeriods, sums: PeriodSums
-    ) -> SumResult:
-        used = [one for at, one in sums.released.items() if at <= last]
-        private = all(one.private for one in used)
-        time = used[-1].time if used else ""
-        answers = made.answers(self.plan.noise, self.plan.question, self.level, private=private, time=time)
-        missing = tuple(self.periods[at] for at in range(first, last + 1) if at not in sums.released)
-        names = self.periods[first], self.periods[last]
-        return SumResult(what, *names, missing, answers, self.level, private, self._source)
+        published = self._published()
+        return PeriodResult(published.over("period", at, at), published.over("total", 0, at))

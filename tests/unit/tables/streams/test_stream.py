@@ -33,7 +33,7 @@ def test_months_totals_and_windows_add_up(tmp_path, events):
         assert counts(window)["count"] == pytest.approx(5 + 6 + 7, abs=0.01)
         assert [[row.estimate for row in s[month].total.answers] for month in MONTHS] == printed
     frame = s.frame
-    assert frame.columns.tolist()[:6] == ["what", "first", "last", "missing", "statistic", "column"]
+    assert frame.columns.tolist()[:7] == ["what", "first", "last", "missing", "of", "statistic", "column"]
     assert len(frame) == 12 * 2 * 2
     assert not made.period.private
 
@@ -204,7 +204,13 @@ def test_a_filter_decides_who_counts(tmp_path, ledger):
     t = tables.Table(visits(["x"]), bounds={"cost": (0, 100)}, unit=tables.Person("id", 1)).where("cost > 5")
     with unsafe_no_noise():
         s = tables.Stream.open(
-            tmp_path / "s.db", t, query={"count": True}, periods=MONTHS, promise=inid.GaussianDP(1.0), ledger=ledger
+            tmp_path / "s.db",
+            t,
+            query={"count": True},
+            periods=MONTHS,
+            promise=inid.GaussianDP(1.0),
+            ledger=ledger,
+            contributes=1,
         )
         s.release("2027-01", visits(["a", "b"], [1.0, 20.0]))
         made = s.release("2027-02", visits(["a", "b"], [20.0, 20.0]))
@@ -225,7 +231,13 @@ def test_ids_that_cannot_be_listed_are_refused(tmp_path, ledger):
     t = tables.Table(frame, unit=tables.Person("id", 1))
     with pytest.raises(ArgumentError, match="neither texts nor whole numbers"):
         tables.Stream.open(
-            tmp_path / "s.db", t, query={"count": True}, periods=MONTHS, promise=inid.GaussianDP(1.0), ledger=ledger
+            tmp_path / "s.db",
+            t,
+            query={"count": True},
+            periods=MONTHS,
+            promise=inid.GaussianDP(1.0),
+            ledger=ledger,
+            contributes=1,
         )
 
 

@@ -403,7 +403,7 @@ class Statistics(StatisticsQuestion, Question):
             return independent_totals(block, kept, release, level)
         return plain_totals(block, kept) if block.statistic == "sum" else None
 
-    def facts(self, plan: TablePlan, rows: Sequence[Answer], level: float) -> list[tuple[str, str]]:
+    def facts(self, plan: Any, rows: Sequence[Answer], level: float) -> list[tuple[str, str]]:
         kinds = ["count"] if self.count else []
         kinds += ["count of people"] if self.count_distinct else []
         kinds += [f"{kind} of {counted(len(names), 'column')}" for kind, names in self.columns.items() if names]
