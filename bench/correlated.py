@@ -87,7 +87,7 @@ def accuracy() -> None:
 
     lines = ResultTable(
         "training-correlated-accuracy",
-        "Softmax regression on fixed features of CIFAR-10: accuracy with correlated and independent noise",
+        "Softmax regression on fixed features of CIFAR-10 (JPEG): accuracy with correlated and independent noise",
         ("epsilon", "noise", "learning rate", "accuracy, %", "standard error"),
         peers="independent noise (DP-SGD)",
         command="python -m bench.correlated",

@@ -271,9 +271,6 @@ def test_the_page_counts_the_claims_of_the_paper_and_lists_ours_apart():
     sections, beyond = page.split("## Beyond the paper")
     for claim in claims:
         assert (claim.says in beyond) == (claim.printed == UNPRINTED) != (claim.says in sections)
-    assert line.replace(" of the paper", "").removesuffix(".") in " ".join(
-        (PROJECT / "docs" / "explanations" / "paper.md").read_text().split()
-    )
 
 
 def test_the_page_says_which_cells_of_table_4_were_never_trained_and_on_what_images():
