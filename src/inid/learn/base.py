@@ -29,7 +29,7 @@ from inid.sets import Neighbours
 from inid.tables import Table
 
 _HOSTS = ("inid", "sklearn", "joblib", "contextlib")
-_OF_THIS_PROCESS = ("_clones", "_family", "_counted", "_readers")
+_OF_THIS_PROCESS = ("_pays_into", "_clones", "_family", "_counted", "_readers")
 _RELATIONS: tuple[Neighbours, ...] = ("zero_out", "add_remove", "replace")
 _SHOWN = 12
 
@@ -87,6 +87,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
     """
 
     _is_private = True  # no step that reads the data without noise
+    _pays_into: Ledger | None = None  # the ledger of the pipeline that is about to fit this, or a clone of it
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, as scikit-learn does; a name of another library is refused with the fix."""
@@ -99,6 +100,7 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         clone: Self = super().__sklearn_clone__()
         clones: _Clones = getattr(self, "_clones", None) or _Clones()
         self._clones = clone._family = clones
+        clone._pays_into = self._pays_into
         clone._readers = readers_around(self)  # a wrapper may fit the clone in another thread or process
         return clone
 
@@ -111,6 +113,8 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
+        if self._pays_into is not None:
+            raise ArgumentError("a ledger stays in its process: fit the pipeline without n_jobs and without memory.")
         if not self._results() and not getattr(self, "_counted", False):
             self._count_fit(None)
             warn_of_readers(getattr(self, "_readers", []), _user_level())

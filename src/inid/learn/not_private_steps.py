@@ -75,7 +75,7 @@ def readers_of(step: Any) -> Iterator[str]:
     """The names of what learns from rows, or mixes them, in a step; of containers' parts, too."""
     if step is None or isinstance(step, str) or getattr(step, "_is_private", False):
         return
-    parts = _parts(step)
+    parts = parts_of(step)
     if parts is None:
         if hasattr(step, "fit") and not _learns_nothing(step):
             yield type(step).__name__
@@ -86,7 +86,7 @@ def readers_of(step: Any) -> Iterator[str]:
         yield from readers_of(part)
 
 
-def _parts(container: Any) -> list[Any] | None:
+def parts_of(container: Any) -> list[Any] | None:
     """The parts of a container that learns nothing itself, None of anything else."""
     if isinstance(container, RFECV):
         return None

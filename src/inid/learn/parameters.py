@@ -131,6 +131,9 @@ def _with_cures(fit: Any) -> Any:
             signature.bind(self, *args, **keywords)
         except TypeError as error:  # its message has names of arguments, and no values
             raise ArgumentError(f"{type(self).__name__}.fit: {error}; it takes {', '.join(known[1:])}.") from None
+        if "ledger" in known and self._pays_into is not None:
+            given = keywords.get("ledger")
+            keywords["ledger"], self._pays_into = self._pays_into if given is None else given, None
         return fit(self, *args, **keywords)
 
     if "ledger" in known:

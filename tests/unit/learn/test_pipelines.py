@@ -1,7 +1,14 @@
 """Pipelines of private steps: parts of one promise, medians, quantiles."""
 
+import pickle
+
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
+from sklearn.base import clone
+from sklearn.compose import make_column_transformer
+from sklearn.pipeline import FeatureUnion, make_union
 from sklearn.preprocessing import PolynomialFeatures
 
 import inid
@@ -101,3 +108,73 @@ def test_a_refused_charge_leaves_nothing():
     with pytest.raises(inid.BudgetError):
         imputer.fit(GAPS, ledger=ledger)
     assert not hasattr(imputer, "statistics_")
+
+
+FRAME = pd.DataFrame({"years": X[:, 0], "share": X[:, 1]})
+BY_NAME = {"years": (0, 100), "share": (0, 1)}
+
+
+@pytest.mark.parametrize("frame", [FRAME, pl.DataFrame({name: FRAME[name].to_numpy() for name in FRAME})])
+def test_columns_keep_their_names_from_step_to_step(frame):
+    ledger = inid.Ledger(total=inid.ApproxDP(1.0, 1e-6), neighbours="zero_out")
+    model = learn.make_private_pipeline(
+        learn.PrivateImputer(bounds=BY_NAME),
+        learn.PrivateRidge(bounds={"share": (0, 1), "years": (0, 100)}, bounds_y=(0, 3)),
+        budget=inid.ApproxDP(1.0, 1e-6),
+    ).fit(frame, Y, ledger=ledger)
+    assert len(ledger.history()) == 2
+    assert model[-1].feature_names_in_.tolist() == ["years", "share"]
+    assert model.predict(frame).shape == Y.shape
+
+
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [
+        (learn.PrivateRidge(bounds={"years": (0, 1)}, bounds_y=(0, 3)), "missing"),
+        (learn.PrivateRidge(bounds=([0] * 3, [1] * 3), bounds_y=(0, 3)), "the data have 2 columns"),
+        (learn.PrivateRidge(bounds=BY_NAME), "bounds_y must be given"),
+        (learn.PrivateLogisticRegression(bounds=BY_NAME, C=-1.0), "C must be"),
+    ],
+)
+@pytest.mark.parametrize("between", [[], [PolynomialFeatures(1, include_bias=False)]], ids=["", "of scikit-learn"])
+def test_what_a_later_step_refuses_costs_nothing(last, told, between):
+    """The imputer paid before a model refused bounds by name."""
+    ledger = inid.Ledger(total=inid.ApproxDP(1.0, 1e-6), neighbours="zero_out")
+    model = learn.make_private_pipeline(
+        learn.PrivateImputer(bounds=BY_NAME), *between, clone(last), budget=inid.ApproxDP(1.0, 1e-6)
+    )
+    with pytest.raises(inid.ArgumentError, match=told):
+        model.fit(FRAME, Y, ledger=ledger)
+    assert not ledger.history()
+
+
+@pytest.mark.parametrize("make", [make_column_transformer, lambda one, two: make_union(one[0], two[0])])
+def test_steps_inside_a_container_get_their_share_and_pay(make):
+    ledger = inid.Ledger(total=inid.GaussianDP(1.0), neighbours="zero_out")
+    inner = make((learn.PrivateImputer(bounds=(0, 1)), [1]), (learn.PrivateQuantileTransformer(bounds=(0, 100)), [0]))
+    ridge = learn.PrivateRidge(bounds=(0, 1), bounds_y=(0, 3))
+    model = learn.make_private_pipeline(inner, ridge, budget=inid.GaussianDP(1.0))
+    if isinstance(inner, FeatureUnion):
+        model.set_params(featureunion__privateimputer__bounds=BOUNDS)
+        ridge.set_params(bounds=([0, 0, 0, 0], [100, 1, 1, 1]))
+    model.fit(X, Y, ledger=ledger)
+    assert sorted(one.label for one in ledger.history()) == [
+        "PrivateImputer", "PrivateQuantileTransformer", "PrivateRidge"
+    ]  # fmt: skip
+    assert [round(one.budget.mu**2, 3) for one in (inner.get_params()["privateimputer"], ridge)] == [0.1, 0.8]
+    assert pickle.loads(pickle.dumps(model)).predict(X[:3]).shape == (3,)  # noqa: S301 - its own
+    with pytest.raises(inid.BudgetError):
+        model.fit(X, Y, ledger=ledger)
+
+
+def test_parts_that_are_fitted_in_other_processes_cannot_reach_the_ledger():
+    ledger = inid.Ledger(total=inid.GaussianDP(1.0), neighbours="zero_out")
+    inner = make_column_transformer(
+        (learn.PrivateImputer(bounds=(0, 1)), [1]), (learn.PrivateImputer(bounds=(0, 100)), [0]), n_jobs=2
+    )
+    model = learn.make_private_pipeline(
+        inner, learn.PrivateRidge(bounds=(0, 100), bounds_y=(0, 3)), budget=inid.GaussianDP(1.0)
+    )
+    with pytest.raises((inid.ArgumentError, pickle.PicklingError)):
+        model.fit(X, Y, ledger=ledger)
+    assert not ledger.history()
