@@ -134,9 +134,9 @@ MESSAGES: Mapping[str, Message] = {
         "{the[mechanism]}."
     ),
     "expression_bare": _both("the expression {text} names no column: write for example age >= 18, or income / 12."),
-    "number_wanted": _both("a number is wanted, got {got}: name a column of numbers, such as age, or write a number."),
-    "condition_wanted": _both("a condition is wanted, got {got}: for example age >= 18."),
-    "formula_wanted": _both("{column} needs a formula, got {got}: for example weight / 2."),
+    "number_expected": _both("expected a number, got {got}: name a column of numbers, such as age, or write a number."),
+    "condition_expected": _both("expected a condition, got {got}: for example age >= 18."),
+    "formula_expected": _both("{column} needs a formula, got {got}: for example weight / 2."),
     "texts_compared": _both(
         "texts and truths are compared by == and != only, got {got}: list them, for example sex in ['F', 'M']."
     ),

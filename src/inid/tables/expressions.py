@@ -293,8 +293,8 @@ def as_number(value: object) -> Numeric:
         return value
     if isinstance(value, (Expression, str, bool)):
         raise ArgumentError(
-            f"a number is wanted, got {shown(value)}: tables.col('age'), or a number.",
-            code="number_wanted",
+            f"expected a number, got {shown(value)}: tables.col('age'), or a number.",
+            code="number_expected",
             got=Words(shown(value)),
         )
     number = real("a number of an expression", value, cure="write a finite number")
@@ -324,8 +324,8 @@ def _condition(value: object) -> Condition:
     if isinstance(value, Condition):
         return value
     raise ArgumentError(
-        f"a condition is wanted, got {shown(value)}: for example tables.col('age') >= 18.",
-        code="condition_wanted",
+        f"expected a condition, got {shown(value)}: for example tables.col('age') >= 18.",
+        code="condition_expected",
         got=Words(shown(value)),
     )
 
@@ -581,7 +581,7 @@ def _read_condition(node: ast.expr) -> Condition:
     found = _operand(node)
     if isinstance(found, Condition):
         return found
-    raise ArgumentError(f"a condition is wanted, got {shown(ast.unparse(node))}: for example age >= 18.")
+    raise ArgumentError(f"expected a condition, got {shown(ast.unparse(node))}: for example age >= 18.")
 
 
 def _function(name: str, given: list[Any]) -> Any:

@@ -383,8 +383,8 @@ class Publication:
 
         Args:
             budget: The promise of all of it.
-            tolerance: By query, what its own `plan` takes: {"pay": {"income": 500}}. What nobody names is wanted as an
-                equal split gives it, and a tolerance that is looser than that counts as that.
+            tolerance: By query, what its own `plan` takes: {"pay": {"income": 500}}. Without a tolerance, or
+                with a looser one, a number's target is its error under an equal split.
             importance: By query, what its error counts; 1 where none is stated.
             share: By query, the part of the promise that it takes whatever its error is, such as "1/10"; the others
                 divide the rest. Synthetic rows, which have no stated error, need one.

@@ -270,7 +270,7 @@ class Asking:
                 The group alone is released; see `tables.choose`.
             synthetic: True for rows like those of the table, of all columns with public keys or bins; or a list of
                 them. A query of its own.
-            target: The column that models of synthetic rows will predict: tables with it are wanted four times as well.
+            target: The column that models of synthetic rows will predict: tables with it count four times as much.
             weights: The same for single pairs of columns, {("age", "income"): 4}, or for a column's own table,
                 {("income",): 8}, which is measured again where few pairs are worth their noise.
             others: What a kind of question is asked by that was registered elsewhere.

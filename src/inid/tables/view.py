@@ -83,7 +83,7 @@ def read_condition(value: object, view: View) -> Condition:
     if not isinstance(found, Condition):
         raise ArgumentError(
             f"where takes a condition, got {shown(found)}: for example tables.col('age') >= 18.",
-            code="condition_wanted",
+            code="condition_expected",
             got=Words(shown(found)),
         )
     _check_kinds(found, view)
@@ -96,7 +96,7 @@ def read_formula(name: str, value: object, view: View) -> Expression:
     if not isinstance(found, (Condition, Numeric)):
         raise ArgumentError(
             f"with_columns takes a formula for {name!r}, got {shown(value)}: for example tables.col('weight') / 2.",
-            code="formula_wanted",
+            code="formula_expected",
             column=Words(repr(name)),
             got=Words(shown(value)),
         )

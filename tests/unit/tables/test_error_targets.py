@@ -1,4 +1,4 @@
-"""What is wanted of each number: an equal part, a tighter tolerance, and what ends worse."""
+"""Error targets: an equal split, a tighter tolerance, and which numbers end less accurate."""
 
 import math
 

@@ -187,7 +187,7 @@ class StreamPlan:
 
     @cached_property
     def cost_of_every(self) -> float:
-        """How many times larger the error of what is wanted is where everybody counts in every period."""
+        """How many times larger the targeted error is where everybody counts in every period."""
         size = len(self.periods)
         every = choose_strategy(size, size, self.noise.mechanism, self.choice.want, self.choice.window)
         return every.error / self.choice.error
@@ -217,7 +217,7 @@ class StreamPlan:
 
     @property
     def gain(self) -> float:
-        """How many times larger the error of independent periods is in what is wanted."""
+        """How many times larger the targeted error is when periods are independent."""
         return self.choice.gain
 
     @cached_property

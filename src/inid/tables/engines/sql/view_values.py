@@ -52,7 +52,7 @@ class Values:
         """A condition."""
         made = self.value(op)
         if made.kind != "truth":
-            raise _refused(op, "a condition is wanted here")
+            raise _refused(op, "a condition is needed here")
         return made.sql
 
     def _value(self, op: Any) -> SqlColumn:
@@ -144,7 +144,7 @@ class Values:
     def _number(self, op: Any) -> SqlColumn:
         found = self.value(op)
         if found.kind not in ("whole", "double", "decimal"):
-            raise _refused(op, "a number is wanted here")
+            raise _refused(op, "a number is needed here")
         return self._double(found) if found.kind == "decimal" else found
 
     def _compared(self, op: Any) -> SqlColumn:
@@ -233,7 +233,7 @@ class Values:
         name, dialect = operation(op), self._dialect
         texts = [self.value(one) for one in (op.arg if name == "StringConcat" else [op.arg])]
         if any(text.kind != "text" for text in texts):
-            raise _refused(op, "a text is wanted here")
+            raise _refused(op, "a text is needed here")
         if name == "StringConcat":
             return SqlColumn(guards.long_text(dialect, [text.sql for text in texts]), "text")
         letters = dialect.letters(texts[0].sql)
@@ -252,7 +252,7 @@ class Values:
         name, found = operation(op), self.value(op.arg)
         if name in _PARTS:
             if found.kind not in ("date", "moment"):
-                raise _refused(op, "a date, or a time without a zone, is wanted here")
+                raise _refused(op, "a date, or a time without a zone, is needed here")
             return SqlColumn(guards.date_part(self._dialect, _PARTS[name], found.sql, found.kind), "whole")
         to: Kind = "date" if name == "Date" else self._kind(op, op.to)
         made = guards.cast(self._dialect, found.sql, found.kind, to)

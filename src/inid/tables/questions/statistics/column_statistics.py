@@ -239,7 +239,7 @@ def _products(first: Pair, second: Pair) -> Pair:
 # class and a line that registers it: `Table.query` then takes it by its name, with a list of columns, and plan,
 # noise, record, `verify` and report follow.
 
-_SHARE = 0.01  # a statistic without a stated tolerance is wanted to one per cent of its public range
+_SHARE = 0.01  # the tolerance of a statistic without a stated one, as a share of its public range
 
 
 class ColumnStatistic(ABC):
