@@ -36,6 +36,12 @@ def write_people(folder):
     Path(folder, "people.csv").write_text("\n".join(["user_id,age,income,sex", *lines]) + "\n", encoding="utf-8")
 
 
+def a_file(text, **stated):
+    """A plan of a table that is written in another way."""
+    Path("other.csv").write_text(text, encoding="utf-8")
+    return planned(table="other.csv", count=True, **stated)
+
+
 def planned(**values):
     """A job on the table, planned."""
     promise = {} if {"mu", "part", "rho"} & values.keys() else {"epsilon": 1}
@@ -197,6 +203,8 @@ PROVOKED = {
         0.05,
         None,
     ),
+    "separator_unclear": lambda: a_file("a;b,c\n1;2,3\n"),
+    "separator_absent": lambda: a_file("a;b\n1;2\n", separator="comma"),
     "window_missing": lambda: stream(want="windows"),
     "window_alone": lambda: stream(window=2),
     "periods_of_rows": lambda: stream(contributes=2),

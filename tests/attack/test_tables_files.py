@@ -89,7 +89,8 @@ BAD = {
 @pytest.mark.parametrize("name", GOOD)
 def test_files_as_in_the_rfc_are_read_row_by_row(tmp_path, monkeypatch, name, block):
     monkeypatch.setattr(csv_records, "_BLOCK", block) if block < 8 and name != "mark" else None
-    monkeypatch.setattr(csv_records, "_names", lambda *_: ("k", "x") if name != "one column" else ("x",))
+    header = csv_records.Header(("k", "x") if name != "one column" else ("x",), ",")
+    monkeypatch.setattr(csv_records, "read_header", lambda *_: header)
     content, rows = GOOD[name]
     path = tmp_path / "people.csv"
     path.write_bytes(content)
@@ -104,7 +105,7 @@ def test_files_as_in_the_rfc_are_read_row_by_row(tmp_path, monkeypatch, name, bl
 @pytest.mark.parametrize("name", BAD)
 def test_files_whose_rows_are_not_certain_are_refused(tmp_path, monkeypatch, name, block):
     monkeypatch.setattr(csv_records, "_BLOCK", block)
-    monkeypatch.setattr(csv_records, "_names", lambda *_: ("k", "x"))
+    monkeypatch.setattr(csv_records, "read_header", lambda *_: csv_records.Header(("k", "x"), ","))
     path = tmp_path / "people.csv"
     path.write_bytes(BAD[name])
     with pytest.raises(inid.ArgumentError, match="RFC 4180") as error:

@@ -80,6 +80,7 @@ _OF_ITS_OWN = (
 )  # not an argument of a table as it is
 
 
+FILE_KEYS = ("separator", "decimal", "thousands", "encoding", "types")  # how a CSV file is written
 _VIEW = ("where", "derive")  # several questions may share these, and each may state its own
 
 
@@ -165,6 +166,11 @@ class TableQuestion(OptionGroup):
         # A table needs bounds even where no column is added up.
         return {name: fact for name, fact in stated.items() if name == "bounds" or fact not in (None, {})}
 
+    @property
+    def file_facts(self) -> dict[str, Any]:
+        """What is stated of how a CSV file is written."""
+        return {name: fact for name, fact in self.of("table").items() if name in FILE_KEYS}
+
     def computed_arguments(self) -> dict[str, Any]:
         """The public facts of computed columns as `Table.with_columns` takes them."""
         return {name: fact for name, fact in self._facts(computed=True).items() if fact}
@@ -196,7 +202,10 @@ class TableQuestion(OptionGroup):
 
     def open(self, named: Naming = str, source: Engine | None = None) -> Query[Any, Any] | Publication:
         """The query, or the publication of several queries; reads names and types of columns, no value."""
-        table = Table(self._data(named) if source is None else source, **self.table_arguments())
+        facts = self.table_arguments()
+        if source is not None:  # it was opened as the file is written
+            facts = {name: fact for name, fact in facts.items() if name not in FILE_KEYS}
+        table = Table(self._data(named) if source is None else source, **facts)
         if not self.question:
             return self._asked_of(table)
         table, queries = self._viewed(table), {}

@@ -183,6 +183,21 @@ class Fills(_Lists):
         return entries[0] if isinstance(entries[0], str) else float(entries[0])
 
 
+class Types(Fills):
+    """What each column holds: number, code or date."""
+
+    field = "entries"
+    words = 'table of `"number"`, `"code"` or `"date"` by column'
+    cure = "say of each column whether it holds number, code or date, for example age=number,region=code"
+    known: ClassVar[tuple[str, ...]] = ("number", "code", "date")
+
+    def entry(self, name: str, value: Any) -> Any:
+        word = super().entry(name, value)
+        if word not in self.known:
+            raise wrong_value(name, value, self.cure)
+        return word
+
+
 class Probabilities(_Lists):
     """Lists of probabilities by column."""
 

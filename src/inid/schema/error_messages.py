@@ -32,6 +32,15 @@ _ROOM = (
 )
 
 MESSAGES: Mapping[str, Message] = {
+    "separator_unclear": Message(
+        "the first line of {path} may be separated by {counts}: state {the[separator]} {word}.",
+        "The first line of {path} may be separated by {counts}: choose the separator.",
+    ),
+    "separator_absent": Message(
+        "the first line of {path} has no {stated}, but a {other} between {number} names: state {the[separator]} "
+        "{other}, or leave it out.",
+        "The first line of {path} has no {stated}, but a {other} between {number} names: choose that separator.",
+    ),
     "bounds_missing": Message(
         f"{{statistic}} needs public limits for {{column}}: add {{the[bounds]}} {{column:bare}}=LOWER:UPPER, "
         f"{_LIMITS}.",

@@ -1,7 +1,7 @@
 """A key: one option of a job, once. Flags and help, TOML, the page, exports and the reference follow from it."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
@@ -61,19 +61,32 @@ class Key:
 
     def from_texts(self, texts: Sequence[str]) -> Any:
         """The plain value that its flag states, given once or several times."""
+        if self.name == "bounds":
+            self._require_plain(
+                self.flag, [part for text in texts for part in re.split("[=:,]", text)], points_alone=True
+            )
         return self.type.from_text(self.flag, self.type.separator(texts).join(texts))
 
     def from_field(self, field: Any) -> Any:
-        """The plain value that its field on the page states.
-
-        "1,000" is a thousand to some and 1 to others: a number that is written so is refused, never guessed.
-        """
-        entries = texts_in(list(field.values()) if isinstance(field, Mapping) else field)
-        wrong = next(filter(_THOUSANDS.fullmatch, map(str.strip, entries)), None) if self.type.is_number else None
-        if wrong is not None:
-            plain = wrong.replace(",", "")
-            raise ArgumentError(f"{self.title} does not fit, got {wrong!r}: write {plain}, without commas.")
+        """The plain value that its field on the page states."""
+        if self.type.is_number:
+            self._require_plain(self.title, texts_in(list(field.values()) if isinstance(field, Mapping) else field))
         return self.type.from_field(self.title, field)
+
+    def _require_plain(self, name: str, entries: Iterable[str], *, points_alone: bool = False) -> None:
+        """Refuse "1,000" and "1.000", each a thousand to some and 1 to others: neither is guessed."""
+        for entry in map(str.strip, entries):
+            if _THOUSANDS.fullmatch(entry) and not points_alone:
+                raise ArgumentError(
+                    f"{name} does not fit, got {entry!r}: write {entry.replace(',', '')}, without commas."
+                )
+            if _POINTS.fullmatch(entry) and self.group != "promise":
+                whole, few = entry.replace(".", ""), entry.rstrip("0").rstrip(".")
+                other = f", or {few if few != entry else entry + '0'} for a decimal" if entry.count(".") == 1 else ""
+                raise ArgumentError(
+                    f"{name} does not fit, got {entry!r}, where the point may stand between thousands: write "
+                    f"{whole}{other}."
+                )
 
     @property
     def is_switch(self) -> bool:
@@ -144,6 +157,7 @@ def to_fields(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+_POINTS = re.compile(r"[-+]?[1-9]\d{0,2}(?:\.\d{3})+")
 
 
 def texts_in(value: Any) -> Iterator[str]:

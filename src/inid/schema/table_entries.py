@@ -12,9 +12,10 @@ from inid.schema.by_column import (
     NamesOrGroupings,
     Probabilities,
     Tables,
+    Types,
 )
 from inid.schema.key import Key, register
-from inid.schema.values import Choice, Names, Switch, Word, probability, whole
+from inid.schema.values import Choice, Names, Sign, Switch, Word, probability, whole
 
 _COLUMNS = "COL,..."
 _TICKS = Names("ticks")
@@ -44,6 +45,74 @@ register(
         "table",
         "Table of the database",
         "",
+    ),
+    Key(
+        "separator",
+        Sign(
+            {"comma": "comma ,", "semicolon": "semicolon ;", "tab": "tab", "bar": "bar |"},
+            "as in the first line",
+            signs={",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"},
+        ),
+        "SIGN",
+        "What separates the values of a CSV file: comma, semicolon, tab or bar (default: what separates the names in "
+        "its first line).",
+        "table",
+        "Separator",
+        "file",
+        note="What stands between the values. It is seen in the first line, which holds the names of columns and "
+        "nobody's values; only where that line could be read in two ways it must be stated.",
+    ),
+    Key(
+        "decimal",
+        Sign({"point": "point, 1.5", "comma": "comma, 1,5"}, "point, 1.5", signs={".": "point", ",": "comma"}),
+        "SIGN",
+        "The sign before decimals in a CSV file: point (the default) or comma.",
+        "table",
+        "Decimal sign",
+        "file",
+        note="How decimals are written in the file. Numbers that are written in another way count as missing.",
+    ),
+    Key(
+        "thousands",
+        Sign(
+            {
+                "comma": "comma, 1,000",
+                "point": "point, 1.000",
+                "space": "space, 1 000",
+                "apostrophe": "apostrophe, 1'000",
+            },
+            "none",
+            signs={",": "comma", ".": "point", " ": "space", "'": "apostrophe"},
+        ),
+        "SIGN",
+        "The sign between thousands in a CSV file: comma, point, space or apostrophe (default: none).",
+        "table",
+        "Thousands sign",
+        "file",
+        note="The sign between groups of three digits in the file, if there is one.",
+    ),
+    Key(
+        "encoding",
+        Choice(
+            {"utf-8": "UTF-8", "utf-16": "UTF-16", "windows-1252": "Windows (1252)"}, "as the file is marked, or UTF-8"
+        ),
+        "NAME",
+        "The encoding of a CSV file: utf-8, utf-16 or windows-1252 (default: as it is marked, else utf-8).",
+        "table",
+        "Encoding",
+        "file",
+        note="How letters are stored. Files of older spreadsheets are often in that of Windows. Rows whose letters do "
+        "not fit the encoding are left out.",
+    ),
+    Key(
+        "types",
+        Types(),
+        "COL=TYPE,...",
+        "What columns of a CSV file hold: number, code or date. What does not go with it is refused.",
+        "table",
+        "Type",
+        "columns",
+        note="A number has limits and a mean. A code has public values, and makes groups.",
     ),
     Key(
         "bounds",

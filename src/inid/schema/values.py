@@ -11,7 +11,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from pathlib import Path
@@ -134,6 +134,21 @@ class Choice(ValueType):
         if text is not None and text not in self.known:
             raise wrong_value(name, value, f"pass one of {', '.join(self.known)}")
         return text
+
+
+@dataclass(frozen=True)
+class Sign(Choice):
+    """One of a few words, or the sign that it stands for.
+
+    >>> Sign({"semicolon": "semicolon ;"}, "none", {";": "semicolon"}).read("--separator", ";")
+    'semicolon'
+    """
+
+    signs: Mapping[str, str] = field(default_factory=dict)
+
+    def read(self, name: str, value: Any) -> str | None:
+        """The word."""
+        return super().read(name, self.signs.get(value, value) if isinstance(value, str) else value)
 
 
 @dataclass(frozen=True)

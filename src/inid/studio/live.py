@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import Any
 
 from inid.errors import ArgumentError, InidError
@@ -15,7 +16,7 @@ from inid.jobs.ledgers import LedgerPreview, preview
 from inid.report import PlanSummary
 from inid.studio.folder import ROWS_FILE, Folder
 from inid.studio.form import field_name, job_values
-from inid.tables.engines import Engine, open_table
+from inid.tables.engines import CsvDialect, Engine, is_csv, open_table, possible_separators
 
 _SIZES = ("0.01", "0.03", "0.1", "0.3", "1", "3", "10")
 _OPEN_TABLES = 4
@@ -60,7 +61,7 @@ class Planner:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
         self._lock = Lock()
-        self._tables: OrderedDict[str, tuple[tuple[int, ...], Engine]] = OrderedDict()
+        self._tables: OrderedDict[tuple[str, str], tuple[tuple[int, ...], Engine]] = OrderedDict()
         self._plans: OrderedDict[str, PlannedJob] = OrderedDict()
         self._curves: OrderedDict[str, Curve] = OrderedDict()
 
@@ -74,10 +75,19 @@ class Planner:
             ledger = preview(opened.ledger.ledger, opened.ledger.name or "default", planned.charge, planned.delta)
         return LivePlan(job, planned, ledger)
 
-    def columns(self, table: object) -> list[Column]:
-        """The names and types of a table's columns, and no value."""
-        source = self._source(self._folder.table(table))
+    def columns(self, table: object, file: Mapping[str, Any] = MappingProxyType({})) -> list[Column]:
+        """The names and types of a table's columns, and no value; of a CSV file the types that the user states."""
+        source = self._source(self._folder.table(table), file)
         return [Column(name, "" if source.text else _kind(kind)) for name, kind in source.schema.items()]
+
+    def written(self, table: object, file: Mapping[str, Any] = MappingProxyType({})) -> list[tuple[str, str]]:
+        """How a CSV file is written, term by term, as its first line says it; of any other table nothing."""
+        path = self._folder.table(table)
+        return self._source(path, file).written if is_csv(path) else []
+
+    def separators(self, table: object) -> dict[str, tuple[str, ...]]:
+        """What may separate the names in the first line of a CSV file, and the names that each makes."""
+        return possible_separators(self._folder.table(table))
 
     def curve(self, form: object, wanted: Callable[[], bool]) -> Curve | None:
         """The error at a few sizes of the promise; None where it has no size, or is no longer wanted."""
@@ -119,11 +129,13 @@ class Planner:
     def _planned(self, job: Job, *, fresh: bool) -> PlannedJob:
         table = getattr(job.question, "table", None)
         if fresh or job.ledger.ledger is not None:  # whose relation and part are read anew
-            return plan_job(job, field_name, None if fresh or table is None else self._source(table))
+            return plan_job(
+                job, field_name, None if fresh or table is None else self._source(table, job.question.file_facts)
+            )
         known = json.dumps([job.to_dict(), None if table is None else _stamp(table)], default=str)
         planned = self._plans.get(known)
         if planned is None:
-            planned = plan_job(job, field_name, None if table is None else self._source(table))
+            planned = plan_job(job, field_name, None if table is None else self._source(table, job.question.file_facts))
             self._keep(self._plans, known, planned)
         return planned
 
@@ -133,14 +145,15 @@ class Planner:
             while len(place) > _KEPT:
                 place.popitem(last=False)
 
-    def _source(self, path: str) -> Engine:
-        stamp = _stamp(path)
+    def _source(self, path: str, file: Mapping[str, Any]) -> Engine:
+        stamp, known = _stamp(path), (path, json.dumps(dict(file), sort_keys=True))
         with self._lock:
-            kept = self._tables.get(path)
+            kept = self._tables.get(known)
             if kept is None or kept[0] != stamp:
-                kept = (stamp, open_table(path))
-                self._tables[path] = kept
-            self._tables.move_to_end(path)
+                dialect = CsvDialect.read(**file) if is_csv(path) or file else None
+                kept = (stamp, open_table(path, dialect=dialect))
+                self._tables[known] = kept
+            self._tables.move_to_end(known)
             while len(self._tables) > _OPEN_TABLES:
                 self._tables.popitem(last=False)
             return kept[1]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 from inid.arguments import choice, integer, shown
 from inid.errors import ArgumentError, Column, Words
 from inid.sets import Neighbours
-from inid.tables.engines import Engine, open_table, optional
+from inid.tables.engines import CsvDialect, Engine, open_table, optional
 from inid.tables.expressions import Arithmetic, Branch, Condition, Constant, Expression, Member, Word, as_value, col
 from inid.tables.facts import (
     Bins,
@@ -317,6 +317,7 @@ _NO_BINS: Mapping[str, int | Sequence[float]] = MappingProxyType({})
 _NO_FILL: Mapping[str, float | str | bool] = MappingProxyType({})
 _FACTS = ("bounds", "missing", "domains", "bins")  # what `with_columns` takes beside formulas
 _NO_PEOPLE: Mapping[str, str] = MappingProxyType({})
+_NO_TYPES: Mapping[str, Literal["number", "code", "date"]] = MappingProxyType({})
 _PUBLIC_NUMBER = ("replace", "zero_out")  # the number of rows is released as it is: none may be left out
 
 
@@ -348,6 +349,14 @@ class Table(Asking):
         person: For a view of several tables in a database, the person column of each: {"people": "pid", "visits":
             "patient"}. The column of `unit` must be one of these, as it is.
         public: The tables of such a view that hold nobody's data: [con.table("codes")].
+        separator: What separates the values of a CSV file: comma, semicolon, tab or bar, or the sign itself, ";". None
+            takes the one that separates the names in its first line.
+        decimal: The sign before decimals there: point (the default) or comma. Numbers that are written in another way
+            are missing.
+        thousands: The sign between thousands there: comma, point, space or apostrophe; None for none.
+        encoding: "utf-8", "utf-16" or "windows-1252"; None for what the file's byte-order mark says, else UTF-8.
+        types: What columns of a CSV file hold, {"age": "number", "region": "code", "day": "date"}: what does not go
+            with it is refused. A column that is not named may be used as any of them.
 
     Raises:
         ArgumentError: A column is unknown or not numeric, bounds are not finite or reversed, a view is not known to be
@@ -387,6 +396,11 @@ class Table(Asking):
         bins: Mapping[str, int | Sequence[float]] = _NO_BINS,
         person: Mapping[str, str] = _NO_PEOPLE,
         public: Sequence[object] = (),
+        separator: str | None = None,
+        decimal: str | None = None,
+        thousands: str | None = None,
+        encoding: Literal["utf-8", "utf-16", "windows-1252"] | None = None,
+        types: Mapping[str, Literal["number", "code", "date"]] = _NO_TYPES,
     ) -> None:
         read = read_bounds(bounds)
         relation = None if neighbours is None else cast("Neighbours", choice("neighbours", neighbours, _RELATIONS))
@@ -402,7 +416,11 @@ class Table(Asking):
             raise ArgumentError(
                 f"Person.max_rows must be at most the table's max_rows, got {owner.max_rows}: lower it."
             )
-        source = open_table(data, read_people(person), as_tables(public), None if owner is None else owner.column)
+        dialect = CsvDialect.read(
+            separator=separator, decimal=decimal, thousands=thousands, encoding=encoding, types=types
+        )
+        people = None if owner is None else owner.column
+        source = open_table(data, read_people(person), as_tables(public), people, dialect)
         if relation in _PUBLIC_NUMBER:
             source = source.counting_every_row()
         source.require_numbers("bounds", list(read))

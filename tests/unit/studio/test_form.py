@@ -7,6 +7,7 @@ import pytest
 from command_line import run
 from inid.errors import ArgumentError
 from inid.jobs import Job, read_toml
+from inid.schema import key
 from inid.studio import form_of, job_values
 from studio_client import FORM, open_page, write_people
 
@@ -148,6 +149,22 @@ def test_what_no_file_can_hold_is_refused_before_anything_is_written(tmp_path, w
 def test_a_comma_for_thousands_is_refused_and_not_guessed(stated):
     with pytest.raises(ArgumentError, match=r"write (1000|1000\.5|200000), without commas"):
         job_values(FORM | stated)
+
+
+@pytest.mark.parametrize("text", ["100.000", "1.234", "-12.500", "1.234.567"])
+def test_a_point_that_may_stand_between_thousands_is_asked_about(text):
+    for stated in ({"bounds": {"age": ["0", text]}}, {"tolerance": {"age": text}}, {"rows": text}):
+        with pytest.raises(ArgumentError, match=f"write {text.replace('.', '')}"):
+            job_values(FORM | stated)
+    with pytest.raises(ArgumentError, match="between thousands"):
+        key("bounds").from_texts([f"age=-1:{text}"])
+
+
+@pytest.mark.parametrize("text", ["0.125", "100.0", "12.34", "1.2345", "1234.567"])
+def test_a_point_before_decimals_is_read(text):
+    assert job_values(FORM | {"bounds": {"age": ["-2000", text]}})["bounds"]["age"][1] == text
+    assert key("bounds").from_texts([f"age=-1:{text}"]) == {"age": ["-1", text]}
+    assert job_values(FORM | {"epsilon": "1.125"})["epsilon"] == "1.125"
 
 
 @pytest.mark.parametrize(

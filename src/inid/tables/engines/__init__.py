@@ -6,11 +6,13 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from inid.arguments import listed
 from inid.errors import ArgumentError
 from inid.tables.engines.arrow import open_arrow
 from inid.tables.engines.base import Engine
 from inid.tables.engines.cell_codes import CellTable, blocks_of, coded
-from inid.tables.engines.csv_files import found_files, read_csv_files
+from inid.tables.engines.csv_dialect import CsvDialect
+from inid.tables.engines.csv_files import found_files, read_csv_files, separators_in
 from inid.tables.engines.duckdb import DuckDB, DuckDBCsv, DuckDBRelation
 from inid.tables.engines.duckdb_settings import connect
 from inid.tables.engines.duckdb_sums import run_cell_sums
@@ -26,15 +28,18 @@ from inid.tables.engines.sql.opening import open_ibis
 from inid.tables.engines.watching import watched
 
 __all__ = [
+    "CsvDialect",
     "Engine",
     "EngineError",
     "Role",
     "guarded",
+    "is_csv",
     "open_table",
     "optional",
+    "possible_separators",
 ]
 
-_READERS = {".parquet": "parquet", ".pq": "parquet", ".csv": ",", ".tsv": "\t"}
+_READERS = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv", ".tsv": "csv"}
 _COMPRESSED = (".gz", ".zst")
 _OPENERS = {
     "pandas": Pandas,
@@ -47,17 +52,28 @@ _OPENERS = {
 
 
 def open_table(
-    data: object, persons: Mapping[str, str] | None = None, public: Sequence[object] = (), person: str | None = None
+    data: object,
+    persons: Mapping[str, str] | None = None,
+    public: Sequence[object] = (),
+    person: str | None = None,
+    dialect: CsvDialect | None = None,
 ) -> Engine:
     """Recognise a frame or a path and read its schema; a table that is open already stays as it is."""
+    stated = CsvDialect() if dialect is None else dialect
+    if isinstance(data, (str, Path)):
+        if persons or public:
+            raise ArgumentError("person and public belong to a view of tables in a database: leave them out.")
+        return open_path(str(data), stated)
+    if stated.stated:
+        raise ArgumentError(
+            f"{listed(stated.stated)} belong to a CSV file, and this table has types of its own: leave them out."
+        )
     if isinstance(data, Engine):
         return data
     if type(data).__module__.partition(".")[0] == "ibis":
         return open_ibis(data, persons, public, person)
     if persons or public:
         raise ArgumentError("person and public belong to a view of tables in a database: leave them out.")
-    if isinstance(data, (str, Path)):
-        return open_path(str(data))
     cure = "pass a pandas, Polars, PyArrow, DuckDB, Spark or Ibis frame, or the path of a .csv or .parquet file"
     opener = _OPENERS.get(type(data).__module__.partition(".")[0])
     if opener is None:
@@ -73,14 +89,32 @@ def open_table(
         ) from None
 
 
-def open_path(path: str) -> Engine:
-    """A CSV or Parquet file, or several by a pattern such as "people-*.csv"; columns are matched by name."""
+def _ending(path: str) -> str:
     suffixes = [suffix.lower() for suffix in Path(path).suffixes]
-    ending = next((suffix for suffix in reversed(suffixes) if suffix not in _COMPRESSED), "")
+    return next((suffix for suffix in reversed(suffixes) if suffix not in _COMPRESSED), "")
+
+
+def is_csv(data: object) -> bool:
+    """Whether a table is the path of CSV files, which `CsvDialect` is about."""
+    return isinstance(data, (str, Path)) and _READERS.get(_ending(str(data))) == "csv"
+
+
+def possible_separators(path: str) -> dict[str, tuple[str, ...]]:
+    """What may separate the names in the first line of a CSV file, by words, and the names that each makes."""
+    return separators_in(guarded(connect, "start"), path)
+
+
+def open_path(path: str, dialect: CsvDialect) -> Engine:
+    """A CSV or Parquet file, or several by a pattern such as "people-*.csv"; columns are matched by name."""
+    ending = _ending(path)
     if ending not in _READERS:
         raise ArgumentError(f"the file {path!r} must be named .csv or .parquet, so that it is known how to read it.")
     paths = found_files(path)
     connection = guarded(connect, "start")
-    if _READERS[ending] != "parquet":
-        return DuckDBCsv(connection, read_csv_files(connection, paths, _READERS[ending]))
+    if _READERS[ending] == "csv":
+        return DuckDBCsv(connection, read_csv_files(connection, paths, dialect))
+    if dialect.stated:
+        raise ArgumentError(
+            f"{listed(dialect.stated)} belong to a CSV file, and a Parquet file has types of its own: leave them out."
+        )
     return DuckDBParquet(connection, paths)

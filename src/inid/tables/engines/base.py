@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,9 +34,15 @@ class Engine(TypedColumns, ABC):
     """A table inside its engine."""
 
     text = False
+    file: Mapping[str, Any] = MappingProxyType({})  # what is stated of how a CSV file is written
     computes_anew = False
     one_pass: type[GridSums] | None = None
     kept_columns: tuple[Any, Mapping[tuple[str, Role], str]] | None = None
+
+    @property
+    def written(self) -> list[tuple[str, str]]:
+        """How the file of the table is written, term by term."""
+        return []
 
     # What each engine does in its own way.
 

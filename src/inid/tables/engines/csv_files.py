@@ -22,6 +22,14 @@ from typing import IO, Any
 from weakref import finalize
 
 from inid.errors import ArgumentError
+from inid.tables.engines.csv_dialect import (
+    SEPARATORS,
+    CsvDialect,
+    Header,
+    copy_as_utf8,
+    encoding_of,
+    possible_separators,
+)
 from inid.tables.engines.csv_records import LONGEST, Records, examined
 from inid.tables.engines.guarded import EngineError, guarded, optional
 
@@ -41,6 +49,8 @@ class _File:
     path: str
     records: Records
     state: State
+    encoding: str
+    text: str  # the same file, or a copy of it in UTF-8
     shortened: str
 
 
@@ -57,20 +67,28 @@ class CsvFiles:
     """Files whose rows are certain: files of several orders of columns are matched by name."""
 
     files: Sequence[_File]
-    delimiter: str
+    dialect: CsvDialect
     folder: _Folder | None
 
     @property
-    def _by_names(self) -> Mapping[tuple[str, ...], Sequence[_File]]:
-        found: dict[tuple[str, ...], list[_File]] = {}
+    def _by_header(self) -> Mapping[Header, Sequence[_File]]:
+        found: dict[Header, list[_File]] = {}
         for file in self.files:
-            found.setdefault(file.records.names, []).append(file)
+            found.setdefault(file.records.header, []).append(file)
         return found
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every column of any file, in the order in which they are met."""
-        return tuple(dict.fromkeys(name for names in self._by_names for name in names))
+        return tuple(dict.fromkeys(name for header in self._by_header for name in header.names))
+
+    @property
+    def written(self) -> list[tuple[str, str]]:
+        """How the files are written, term by term, for whoever chose them."""
+        signs = {sign: word for word, sign in SEPARATORS.items()}
+        separators = dict.fromkeys(_sign(signs[file.records.header.separator]) for file in self.files)
+        encodings = dict.fromkeys(file.encoding.upper() for file in self.files)
+        return [("separator", ", ".join(separators)), ("encoding", ", ".join(encodings))]
 
     def require_every_row(self) -> None:
         """Refuse files of which a row would have to be left out."""
@@ -93,26 +111,26 @@ class CsvFiles:
         A row with too few or too many fields is padded or cut on its own. One that is no UTF-8 is left out on its own,
         where rows may vanish. Lines are not read in parallel: a line break in a quoted value would stop the query.
         """
-        parts = [self._part(connection, names, files, every_row) for names, files in self._by_names.items()]
+        parts = [self._part(connection, header, files, every_row) for header, files in self._by_header.items()]
         if len(parts) == 1:
             return parts[0]
         quoted = {name: '"' + name.replace('"', '""') + '"' for name in self.names}
         whole = None
-        for names, part in zip(self._by_names, parts, strict=True):
-            columns = [word if name in names else f"NULL::VARCHAR AS {word}" for name, word in quoted.items()]
+        for header, part in zip(self._by_header, parts, strict=True):
+            columns = [word if name in header.names else f"NULL::VARCHAR AS {word}" for name, word in quoted.items()]
             typed = part.project(", ".join(columns))
             whole = typed if whole is None else whole.union(typed)
         return whole
 
-    def _part(self, connection: Any, names: Sequence[str], files: Sequence[_File], every_row: bool) -> Any:
+    def _part(self, connection: Any, header: Header, files: Sequence[_File], every_row: bool) -> Any:
         longest = max(file.records.longest for file in files)
         longest = (longest if every_row else min(longest, LONGEST)) + _ROOM
         return connection.read_csv(
-            [escaped(file.path if every_row else file.shortened) for file in files],
+            [escaped(file.text if every_row else file.shortened) for file in files],
             auto_detect=False,
             header=True,
-            columns=dict.fromkeys(names, "VARCHAR"),
-            delimiter=self.delimiter,
+            columns=dict.fromkeys(header.names, "VARCHAR"),
+            delimiter=header.separator,
             quotechar='"',
             escapechar='"',
             null_padding=True,
@@ -153,21 +171,59 @@ def escaped(path: str) -> str:
     return path if "://" in path else "".join(f"[{c}]" if c in _MARKS else c for c in path)
 
 
-def read_csv_files(connection: Any, paths: Sequence[str], delimiter: str) -> CsvFiles:
+def read_csv_files(connection: Any, paths: Sequence[str], dialect: CsvDialect) -> CsvFiles:
     """Check each file against the rule and read its first line."""
     found: list[_File] = []
     folder: _Folder | None = None
     for path in paths:
         state = file_state(path)
-        for name, stream in _streams(connection, path):
-            records = guarded(partial(examined, name, stream, delimiter), "read the file")
-            shortened = name
+        for name, _ in _streams(connection, path):
+            text, encoding = (
+                name,
+                encoding_of(name, guarded(partial(_first_bytes, connection, name), "read the file"), dialect),
+            )
+            if encoding != "utf-8":
+                folder = folder or _Folder()
+                text = str(folder.path / f"{len(found)}-utf8.csv.gz")
+                guarded(partial(_recode, connection, name, encoding, text), "read the file")
+            records = guarded(partial(_examined, connection, name, text, dialect), "read the file")
+            shortened = text
             if records.too_long:
                 folder = folder or _Folder()
                 shortened = str(folder.path / f"{len(found)}.csv.gz")
-                guarded(partial(_shorten, connection, name, records, shortened), "read the file")
-            found.append(_File(name, records, state, shortened))
-    return CsvFiles(found, delimiter, folder)
+                guarded(partial(_shorten, connection, text, records, shortened), "read the file")
+            found.append(_File(name, records, state, encoding, text, shortened))
+    return CsvFiles(found, dialect, folder)
+
+
+def _first_bytes(connection: Any, path: str) -> bytes:
+    """Enough of a file for its mark and its first line."""
+    for _, stream in _streams(connection, path):
+        return stream.read(_PART)
+    return b""
+
+
+def _examined(connection: Any, path: str, text: str, dialect: CsvDialect) -> Records:
+    for _, stream in _streams(connection, text):
+        return examined(path, stream, dialect)
+    raise AssertionError("a file that was found has a stream")
+
+
+def _recode(connection: Any, path: str, encoding: str, target: str) -> None:
+    with gzip.open(target, "xb", compresslevel=1) as copy:
+        for _, stream in _streams(connection, path):
+            copy_as_utf8(path, stream, encoding, copy)
+
+
+def separators_in(connection: Any, path: str) -> dict[str, tuple[str, ...]]:
+    """What may separate the names in the first line of a file, by words, and the names that each makes."""
+    first = guarded(partial(_first_bytes, connection, path), "read the file")
+    encoding = encoding_of(path, first, CsvDialect())
+    return possible_separators(first if encoding == "utf-8" else first.decode(encoding[:6], "replace").encode())
+
+
+def _sign(word: str) -> str:
+    return word if word == "tab" else SEPARATORS[word]
 
 
 def file_state(path: str) -> State:

@@ -17,18 +17,17 @@ block is no longer than the block, and one that is longer begins and ends at the
 """
 
 import codecs
-import csv
 from dataclasses import dataclass, field
 from typing import IO, Any
 
 import numpy as np
 
 from inid.errors import ArgumentError
+from inid.tables.engines.csv_dialect import MARK, CsvDialect, Header, read_header
 
 _BLOCK = 1 << 22
 LONGEST = 1 << 26  # a longer record is left out where rows may vanish
 _QUOTE, _CR, _LF = b'"'[0], b"\r"[0], b"\n"[0]
-_MARK = b"\xef\xbb\xbf"
 _MIXED = "it has one column, and some lines end in a line feed alone, others in a carriage return and a line feed"
 
 
@@ -36,20 +35,20 @@ _MIXED = "it has one column, and some lines end in a line feed alone, others in 
 class Records:
     """What is known of the records of a file."""
 
-    names: tuple[str, ...]
+    header: Header
     longest: int
     blank: bool = False
     unicode: bool = True
     too_long: list[tuple[int, int]] = field(default_factory=list)
 
 
-def examined(path: str, stream: IO[bytes], delimiter: str) -> Records:
+def examined(path: str, stream: IO[bytes], dialect: CsvDialect) -> Records:
     """Check a file against the rule."""
     raw = stream.read(_BLOCK)
-    first = raw.removeprefix(_MARK)
-    found = Records(_names(path, first, delimiter), 2 * _BLOCK)
-    mark = delimiter.encode()
-    ends = None if len(found.names) > 1 else first.partition(b"\n")[0].endswith(b"\r")
+    first = raw.removeprefix(MARK)
+    found = Records(read_header(path, raw, dialect, _BLOCK), 2 * _BLOCK)
+    mark = found.header.separator.encode()
+    ends = None if len(found.header.names) > 1 else first.partition(b"\n")[0].endswith(b"\r")
     decoder = codecs.getincrementaldecoder("utf-8")()
     block, quotes = b"\n" + first, 0  # what stands before the first byte counts as the end of a line
     start = len(raw) - len(block)  # of the block in the file
@@ -61,7 +60,7 @@ def examined(path: str, stream: IO[bytes], delimiter: str) -> Records:
         block += more or 2 * mark  # what stands after the last byte counts as the end of a value
         stop = len(block) - 2  # of the last two bytes it is not known yet what follows
         counted, skipped, feeds = _examined(path, block, stop, quotes, mark[0], returned=ends)
-        found.blank = found.blank or (skipped and len(found.names) > 1)
+        found.blank = found.blank or (skipped and len(found.header.names) > 1)
         if feeds is not None:
             _note(found, last, start + feeds[0] + 1)
             last = start + feeds[1] + 1
@@ -130,20 +129,6 @@ def _examined(
         raise _broken(path, _MIXED)
     empty = (data[feeds + 1] == _LF) | ((data[feeds + 1] == _CR) & (data[feeds + 2] == _LF))
     return at.size, bool(empty.any()), (int(feeds[0]), int(feeds[-1])) if feeds.size else None
-
-
-def _names(path: str, first: bytes, delimiter: str) -> tuple[str, ...]:
-    line = first.partition(b"\n")[0].removesuffix(b"\r")
-    try:
-        names = tuple(next(csv.reader([line.decode()], delimiter=delimiter), []))
-    except (UnicodeDecodeError, csv.Error):
-        names = ()
-    whole = len(line) < len(first) or len(first) < _BLOCK  # else it goes on beyond the first block
-    if not (names and whole) or len({name.casefold() for name in names}) != len(names) or line.count(b'"') % 2:
-        raise ArgumentError(
-            f"the first line of {path!r} must name the columns, each once, in UTF-8: add a header line."
-        )
-    return names
 
 
 def _broken(path: str, what: str) -> ArgumentError:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from inid.errors import ArgumentError
 from inid.tables.engines.base import Build, Engine, SqlEngine, schema_of
 from inid.tables.engines.cell_codes import CellTable, coded
+from inid.tables.engines.csv_dialect import TYPES, CsvDialect
 from inid.tables.engines.csv_files import CsvFiles
 from inid.tables.engines.duckdb_settings import ONE_AT_A_TIME, require_own_catalogue, without_statistics
 from inid.tables.engines.duckdb_sums import DuckDBSums, run_cell_sums
@@ -180,6 +181,12 @@ class DuckDBCsv(DuckDB):
         self._files = files
         relation = guarded(lambda: files.relation(connection, every_row=every_row), "read the file")
         super().__init__(relation, list(files.names), connection)
+        self.file = files.dialect.stated
+        self.require("types", list(files.dialect.types))
+
+    @property
+    def written(self) -> list[tuple[str, str]]:
+        return self._files.written
 
     def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         self._files.require_unchanged()
@@ -197,7 +204,7 @@ class DuckDBCsv(DuckDB):
         return made
 
     def _sql(self, column: str, role: Role) -> str:
-        return parsed(column, role, is_whole_id=column == self._whole_ids)
+        return parsed(column, role, self._files.dialect, is_whole_id=column == self._whole_ids)
 
     def is_float(self, column: str) -> bool:
         return False
@@ -205,14 +212,21 @@ class DuckDBCsv(DuckDB):
     def may_hold_nan(self, column: str) -> bool:
         return True  # a text may say so
 
+    def _type(self, column: str) -> str | None:
+        """What the user says that a column holds."""
+        return self._files.dialect.types.get(column)
+
     def _holds_numbers(self, column: str) -> bool:
-        return True
+        return self._type(column) in (None, "number")
 
     def _holds_keys(self, column: str, key: type) -> bool:
-        return True
+        return key is not str or self._type(column) != "number"
 
     def _holds_dates(self, column: str) -> bool:
-        return True
+        return self._type(column) in (None, "date")
+
+    def _called(self, column: str) -> str:
+        return TYPES.get(self._type(column) or "", "texts")
 
     def _hint(self) -> str:
         return "look at its first line"  # without a header line the names would be somebody's values
@@ -239,7 +253,7 @@ def plain(column: str, role: Role, kind: Any, *, as_bytes: bool = False) -> str:
     return f"CAST({name} AS DOUBLE)" if role == "number" else name
 
 
-def parsed(column: str, role: Role, *, is_whole_id: bool = False) -> str:
+def parsed(column: str, role: Role, dialect: CsvDialect, *, is_whole_id: bool = False) -> str:
     """SQL that reads a column of text for its role; what does not parse is missing.
 
     Where it holds ids that are whole numbers, any other way to write a number than the usual one is nobody's: 1 and 01
@@ -252,12 +266,13 @@ def parsed(column: str, role: Role, *, is_whole_id: bool = False) -> str:
     if is_whole_id:
         name = f"CASE WHEN regexp_full_match({name}, '0|-?[1-9][0-9]*') THEN {name} END"
     text = f"trim({name})"
+    number = dialect.number(text)
     if role == "number":
         words = f"CASE lower({text}) WHEN 'true' THEN 1.0 WHEN 'false' THEN 0.0 END"
-        return f"coalesce(TRY_CAST({text} AS DOUBLE), {words}::DOUBLE)"
+        return f"coalesce(TRY_CAST({number} AS DOUBLE), {words}::DOUBLE)"
     if role == "int":
         # The cast alone would round 1.7 to 2.
-        return f"CASE WHEN regexp_full_match({text}, '[+-]?[0-9]+([.]0*)?') THEN TRY_CAST({text} AS BIGINT) END"
+        return f"CASE WHEN regexp_full_match({number}, '[+-]?[0-9]+([.]0*)?') THEN TRY_CAST({number} AS BIGINT) END"
     if role in ("day", "year"):
         date = f"TRY_CAST(left({text}, 10) AS DATE)"
         return f"CASE WHEN regexp_full_match({text}, '{_ISO}') THEN {_date(date, role)} END"

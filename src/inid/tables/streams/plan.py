@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 from inid.accounting import JointCharge
@@ -13,7 +14,7 @@ from inid.planning import Certificate, NoisePlan
 from inid.planning.noise_plan import aligned, counted
 from inid.promises import Budget, PureDP
 from inid.tables.aggregation import Aggregation, FoundKeys, Grouping
-from inid.tables.engines import Engine, open_table
+from inid.tables.engines import CsvDialect, Engine, is_csv, open_table
 from inid.tables.engines.roles import IdKind, is_text
 from inid.tables.expressions import col
 from inid.tables.facts import Bins, Key
@@ -31,11 +32,14 @@ if TYPE_CHECKING:
 _WORDS: dict[IdKind, str] = {"str": "texts", "int": "whole numbers"}
 
 
-def period_query(question: Statistics, data: object, listed: IdKind | None = None) -> Query[Any, Any]:
+def period_query(
+    question: Statistics, data: object, listed: IdKind | None = None, file: Mapping[str, Any] = MappingProxyType({})
+) -> Query[Any, Any]:
     """A stream's question, asked of the rows of one period: nothing of them is looked at but names and types."""
     derived = question.view.derived
+    data = open_table(data, dialect=CsvDialect.read(**file) if is_csv(data) else None)
     if listed is not None and question.person is not None:
-        data = _with_ids(open_table(data), question.person.column, listed)
+        data = _with_ids(data, question.person.column, listed)
     facts: dict[str, Any] = {
         "unit": question.person or "row",
         "neighbours": question.neighbours,
@@ -138,6 +142,7 @@ class StreamPlan:
         tolerance: The tolerances that were stated for a period.
         listed: By what people are listed, so that nobody counts in more periods than stated: "str" or "int"; None where
             no list is kept.
+        file: What is stated of how the CSV files of all periods are written.
     """
 
     question: Statistics
@@ -149,6 +154,7 @@ class StreamPlan:
     leased: bool
     listed: IdKind | None
     tolerance: Mapping[str, float] | None = None
+    file: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def most(self) -> int:
@@ -320,6 +326,7 @@ class StreamPlan:
             "leased": self.leased,
             "listed": self.listed,
             "tolerance": None if self.tolerance is None else dict(self.tolerance),
+            "file": dict(self.file),
         }
 
     def require(self, stated: Mapping[str, Any]) -> None:
@@ -371,6 +378,7 @@ class StreamPlan:
                 bool(record["leased"]),
                 cast("IdKind | None", listed),
                 record["tolerance"],
+                CsvDialect.read(**record["file"]).stated,
             )
             if (listed is not None) != (question.person is not None and times != "every"):
                 raise ArgumentError("the list of people of the stream was changed.")
@@ -458,7 +466,16 @@ def plan_stream(
     if person is not None and times != "every":
         listed = people_kind(asked.table.source, person.column)
     plan = StreamPlan(
-        asked.question, made.noise, statistics, names, times, found, ledger is not None, listed, tolerance
+        asked.question,
+        made.noise,
+        statistics,
+        names,
+        times,
+        found,
+        ledger is not None,
+        listed,
+        tolerance,
+        asked.table.source.file,
     )
     plan.verify()
     return plan

@@ -201,7 +201,7 @@ class Stream:
         at = self._place(period)
         if at in self._file.releases():
             return self._result(at)
-        query = None if data is None else period_query(self.plan.question, data, self.plan.listed)
+        query = None if data is None else period_query(self.plan.question, data, self.plan.listed, self.plan.file)
         if query is not None:
             query.table.check_ledger_unit(self._ledger)
             self._source = query.table.source
