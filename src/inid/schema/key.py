@@ -81,11 +81,11 @@ class Key:
                     f"{name} does not fit, got {entry!r}: write {entry.replace(',', '')}, without commas."
                 )
             if _POINTS.fullmatch(entry) and self.group != "promise":
-                whole, few = entry.replace(".", ""), entry.rstrip("0").rstrip(".")
+                digits, few = entry.replace(".", ""), entry.rstrip("0").rstrip(".")
                 other = f", or {few if few != entry else entry + '0'} for a decimal" if entry.count(".") == 1 else ""
                 raise ArgumentError(
                     f"{name} does not fit, got {entry!r}, where the point may stand between thousands: write "
-                    f"{whole}{other}."
+                    f"{digits}{other}."
                 )
 
     @property
