@@ -17,15 +17,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice
-from inid.errors import ArgumentError
+from inid.errors import ArgumentError, BudgetError
 from inid.learn.bounds import Bounds, clip_to_bounds, one_hot_groups, read_bounds
 from inid.learn.inputs import Labels, Matrix, read_labels, read_matrix
 from inid.learn.not_private_steps import readers_around, warn_of_readers
 from inid.learn.parameters import estimator, read_keywords
 from inid.learn.significance import noise_diagnosis, warn_of_noise
-from inid.planning import NoisePlan
+from inid.planning import NoisePlan, plan
 from inid.promises import Budget, PureDP
-from inid.sets import Neighbours
+from inid.sets import Neighbours, Sensitivity
 from inid.tables import Table
 
 _HOSTS = ("inid", "sklearn", "joblib", "contextlib")
@@ -52,6 +52,15 @@ def read_mechanism(mechanism: object, budget: Budget) -> Literal["gaussian", "la
     word = choice("mechanism", mechanism, ("auto", "gaussian", "laplace"))
     pure = isinstance(budget, PureDP) if word == "auto" else word == "laplace"
     return "laplace" if pure else "gaussian"
+
+
+def check_room(ledger: Ledger | None, whole: Budget, relation: Neighbours) -> None:
+    """Refuse a fit of several charges that the ledger has no room for before any of them is made."""
+    if ledger is None:
+        return
+    one = plan(Sensitivity.box([1.0], neighbours=relation), whole)
+    if hasattr(ledger, "can_afford") and not ledger.can_afford(one):
+        raise BudgetError(f"the ledger has no room for {whole}, which the whole fit costs: nothing was charged.")
 
 
 class _Clones:

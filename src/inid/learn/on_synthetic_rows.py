@@ -1,5 +1,6 @@
 """OnSyntheticRows: any scikit-learn classifier or regressor, fitted to synthetic rows that one release pays for."""
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY
@@ -16,20 +17,25 @@ from sklearn.utils.validation import check_is_fitted
 from inid.accounting import Ledger
 from inid.arguments import Floats, integer, shown
 from inid.errors import ArgumentError
-from inid.learn.base import PrivateEstimator, read_relation
+from inid.learn.base import PrivateEstimator, check_room, read_relation
 from inid.learn.bounds import Bounds, read_bounds, read_budget
+from inid.learn.budget_splitting import divisible, split_budget
 from inid.learn.inputs import Labels, Matrix, read_classes, read_labels, read_matrix, read_target
 from inid.learn.parameters import estimator
 from inid.learn.preprocessing import PublicCategories
+from inid.learn.public_units import MOST_ROWS, Units, cover_answers
 from inid.learn.significance import NoisyFitWarning
-from inid.promises import Budget
-from inid.sets import Neighbours
+from inid.planning import plan
+from inid.promises import Budget, PureDP
+from inid.releasing import release
+from inid.sets import Neighbours, Sensitivity
 from inid.tables.facts import is_plain
 from inid.tables.questions.synthetic.coded import Levels, release_levels
 
 _LEAST_ROWS, _MOST_ROWS = 20_000, 200_000  # that are made: more of them cost nothing
 _LEAST_OF_A_CLASS = 10
 _BINS, _MOST_BINS = 16, 1000
+_MEANS = 0.05  # of mu^2, for the mean of the target in each bin
 _MOST_SIZE = 1e100  # of edges, as of bounds: a middle is finite
 _LEAST_SHRINKAGE = 0.1
 _NOISY_FIT = (
@@ -46,10 +52,11 @@ def _has(method: str) -> Callable[[Any], bool]:
 class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
     """A classifier or regressor of scikit-learn, fitted to synthetic rows under differential privacy.
 
-    One release, of the tables of columns and of the pairs that are worth their noise, pays for everything; rows are
-    made of it, and the estimator is fitted to them. It sees the columns of numbers, each value as the middle of its
-    bin, and after them those of `categories` as codes 0, 1, ... in the order listed; the same in `predict`. A number
-    that is missing counts as the middle of its bounds, a category that is not listed as one more.
+    One release, of the tables of columns and of the pairs that are worth their noise, pays for the rows; they are made
+    of it, and the estimator is fitted to them. For a regressor a twentieth of the promise releases the mean of the
+    target in each of its bins, which is the target of the rows. The estimator sees the columns of numbers, each value
+    as the middle of its bin, and after them those of `categories` as codes 0, 1, ... in the order listed; the same in
+    `predict`. A number that is missing counts as the middle of its bounds, a category that is not listed as one more.
 
     Predictions are shrunk by released numbers alone. A regressor predicts the released mean of the target, plus the
     part of the estimator's effect by which the measured tables of the target exceed their noise. A classifier predicts
@@ -109,7 +116,11 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
                 "HistGradientBoostingClassifier(), say."
             )
         read, rows = self._read(X, reset=True, empty=relation == "add_remove")
-        target, levels_y, values = self._target(rows, y)
+        target, levels_y, values, numbers = self._target(rows, y)
+        part = None
+        if numbers is not None and not isinstance(budget, PureDP):
+            check_room(ledger, divisible(budget), relation)
+            part, budget = split_budget(divisible(budget), _MEANS)
         levels = self._levels()
 
         def find() -> Levels:
@@ -130,6 +141,9 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             label=type(self).__name__,
         )
         self.plan_, self.private_, self.record_ = made.plan, made.private, made.record
+        if numbers is not None and part is not None:
+            counts = made.maker.measured.summary.shares[len(levels)] * made.maker.measured.summary.total
+            values = self._bin_means(counts, levels_y, target, numbers, part, relation, ledger)
         self._end_fit(ledger)
         number = round(float(np.clip(made.maker.measured.summary.total, _LEAST_ROWS, _MOST_ROWS)))
         codes = made.maker.codes(number, progress=False)
@@ -150,6 +164,46 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             public = None if relation == "add_remove" else rows.shape[0]
             self._centres = values[codes[:, -1]].mean(), measured.mean(place, values, public)
         return self
+
+    def _bin_means(
+        self,
+        counts: Floats,
+        ends: Sequence[Any],
+        target: Callable[[], Levels],
+        numbers: Callable[[], Floats],
+        part: Budget,
+        relation: Neighbours,
+        ledger: Ledger | None,
+    ) -> Floats:
+        """The released mean of the target in each of its bins, where a middle may be far from all of its values.
+
+        Statement. A row in bin b adds z = (y - middle) / (half the width), in [-1, 1], to the sum of bin b and 0 to the
+        others. So a row that becomes nothing, is added or removed moves the sums by 1 in l1 norm. A replaced row moves
+        two of them by 1 each or one by 2: 2 in l1 norm, and 2 in l2 norm.
+
+        Before the release z is assumed uniform, of variance 1/3; for noise of variance s^2 the mean of z is the
+        quotient of sum and number of rows times (1/3) / (1/3 + (s / rows)^2).
+        """
+        edges = np.asarray(ends, dtype=np.float64)
+        middles, halves = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
+        norm = 2.0 if relation == "replace" else 1.0
+        sums = Sensitivity.groups(sizes=[middles.size], l1=[norm], neighbours=relation)
+        noise = cover_answers(plan(sums, part), float(MOST_ROWS))
+
+        def exact() -> Floats:
+            bins = target()
+            with np.errstate(all="ignore"):  # no warning may depend on a value
+                z = np.clip((numbers() - middles[bins]) / halves[bins], -1.0, 1.0)
+            units = Units.of(-np.ones(1), np.ones(1), None, centre=True, scale=True)
+            whole = units.mapping.whole(z[:, None])[:, 0]  # whole numbers: their sums are exact in any order
+            return np.asarray(np.bincount(bins, weights=whole, minlength=middles.size) * units.grid.step[0])
+
+        released = release(exact, noise, ledger, label=f"{type(self).__name__}: means of bins")
+        self.private_ = self.private_ and released.private
+        deviation = noise.scales * (1.0 if noise.mechanism == "gaussian" else math.sqrt(2))
+        rows = np.maximum(counts, deviation)
+        mean = released.values / rows * (1 / 3) / (1 / 3 + (deviation / rows) ** 2)
+        return np.asarray(middles + halves * np.clip(mean, -1.0, 1.0))
 
     def predict(self, X: Any) -> Any:
         """What the estimator predicts, shrunk."""
@@ -276,8 +330,10 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         read, _ = self._read(X, reset=False, empty=True)
         return self._middles(self._places(read()))
 
-    def _target(self, rows: Matrix, y: Any) -> tuple[Callable[[], Levels], Sequence[str] | Sequence[float], Any]:
-        """How to find the level of each row's target, the public levels, and the value of each."""
+    def _target(
+        self, rows: Matrix, y: Any
+    ) -> tuple[Callable[[], Levels], Sequence[str] | Sequence[float], Any, Callable[[], Floats] | None]:
+        """How to find the level of each row's target, the public levels, the value of each, and how to read numbers."""
         if is_classifier(self.estimator):
             labels: Labels = read_labels(self, rows, y)
             classes = read_classes(self.classes, labels)
@@ -293,18 +349,20 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
                     places[labels.matches(one) > 0] = at
                 return places
 
-            return found, _words(classes.tolist()), classes
+            return found, _words(classes.tolist()), classes, None
         numbers = read_target(self, rows, y, several=False)
         low, high = (float(end[0]) for end in read_bounds("bounds_y", self.bounds_y, 1))
         usual = _BINS if hasattr(self.bins, "__len__") else self.bins  # edges are those of other columns
         edges = _edges("bins_y", usual if self.bins_y is None else self.bins_y, (low, high))
 
-        def placed() -> Levels:
+        def held() -> Floats:
             own = numbers.floats()[:, 0]
-            own = np.where(np.isnan(own), (low + high) / 2, own)
-            return np.searchsorted(edges[1:-1], own, side="right").astype(np.int64)
+            return np.clip(np.where(np.isnan(own), (low + high) / 2, own), edges[0], edges[-1])
 
-        return placed, edges.tolist(), (edges[1:] + edges[:-1]) / 2
+        def placed() -> Levels:
+            return np.searchsorted(edges[1:-1], held(), side="right").astype(np.int64)
+
+        return placed, edges.tolist(), (edges[1:] + edges[:-1]) / 2, held
 
 
 def _words(listed: Sequence[Any]) -> list[str]:

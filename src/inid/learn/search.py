@@ -30,8 +30,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, real
-from inid.errors import ArgumentError, BudgetError
-from inid.learn.base import NoisyEstimator, PrivateEstimator, read_relation
+from inid.errors import ArgumentError
+from inid.learn.base import NoisyEstimator, PrivateEstimator, check_room, read_relation
 from inid.learn.bounds import read_bounds, read_budget
 from inid.learn.budget_splitting import divisible, equal_parts, split_budget
 from inid.learn.inputs import Matrix, read_classes, read_labels, read_matrix, read_target
@@ -42,9 +42,8 @@ from inid.learn.parameters import estimator
 from inid.learn.public_units import row_sums
 from inid.learn.significance import warn_of_noise
 from inid.noise import current_source
-from inid.planning import plan
 from inid.releasing import plan_selection, select
-from inid.sets import Neighbours, Sensitivity
+from inid.sets import Neighbours
 from inid.tables import Table
 
 _UNIT = 2**20  # steps of a score: whole numbers of them add up exactly
@@ -194,7 +193,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         for model in models:  # a malformed one must not cost the budget of those before it
             _rehearse(model, nobody)
         chooser = plan_selection(2.0 if relation == "replace" else 1.0, budgets[0], neighbours=relation)
-        _check_room(ledger, divisible(read_budget(self.estimator.budget)), relation)
+        check_room(ledger, divisible(read_budget(self.estimator.budget)), relation)
         learn, judge = (
             [_safe_indexing(part, rows) for part in (X, y)] for rows in (np.flatnonzero(~held), np.flatnonzero(held))
         )
@@ -266,15 +265,6 @@ def _held_out(rows: int, part: float, relation: Neighbours) -> NDArray[np.bool_]
     held = np.zeros(rows, bool)
     held[np.argsort(words)[: min(max(round(rows * part), 1), rows - 1)]] = True
     return held
-
-
-def _check_room(ledger: Ledger | None, whole: Any, relation: Neighbours) -> None:
-    """Refuse a search that the ledger has no room for before any part of it is paid for."""
-    if ledger is None:
-        return
-    one = plan(Sensitivity.box([1.0], neighbours=relation), whole)
-    if hasattr(ledger, "can_afford") and not ledger.can_afford(one):
-        raise BudgetError(f"the ledger has no room for {whole}, which the whole search costs: nothing was charged.")
 
 
 def _score(model: Any, X: Any, y: Any) -> float:

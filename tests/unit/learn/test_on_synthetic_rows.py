@@ -329,3 +329,53 @@ def test_a_model_measures_no_table_of_a_column_again_but_that_of_a_number_to_be_
     *earlier, last = fitted.plan_.released
     chosen = fitted.plan_.question.measured(last, earlier).chosen
     assert [block for block in chosen if len(block) == 1] == again
+
+
+COUNT_ROWS = np.random.default_rng(0).uniform(size=(20_000, 3))
+COUNTS = np.random.default_rng(1).poisson(np.exp(COUNT_ROWS @ [1.5, -1.0, 0.5] - 0.3))
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 100.0])
+@pytest.mark.parametrize("bounds_y", [(0, 30), (-0.5, 30.5), (0, 60)])
+def test_a_count_has_the_mean_of_its_values_not_of_the_middles_of_bins(epsilon, bounds_y):
+    """The middle of the bin from 0 to 2 stood for counts that are mostly 0: 2.5 times the mean at any budget."""
+    model = learn.OnSyntheticRows(
+        DecisionTreeRegressor(max_depth=4), budget=inid.ApproxDP(epsilon, 1e-6), bounds=(0, 1), bounds_y=bounds_y
+    )
+    with unsafe_seed(0):
+        found = model.fit(COUNT_ROWS, COUNTS).predict(COUNT_ROWS).mean() / COUNTS.mean()
+    assert abs(found - 1) < 0.05
+
+
+def test_a_row_moves_the_sums_of_bins_by_what_the_plan_says(monkeypatch):
+    """Brute force: every target added to, removed from, or exchanged in a small table."""
+    module = module_with("inid.learn", "OnSyntheticRows")
+    targets = [-5.0, 0.0, 0.1, 1.0, 1.9, 2.0, 2.1, 4.0, 9.0, np.nan, np.inf]
+    released = {}
+
+    def keep(exact, noise, ledger, label):
+        released["sums"], released["set"] = exact(), noise.sensitivity
+        return release(exact, noise, ledger, label=label)
+
+    release = module.release
+    monkeypatch.setattr(module, "release", keep)
+    facts = {"bounds": (0, 1), "bounds_y": (0, 4), "bins_y": 2, "bins": 2}
+
+    def sums(y, relation):
+        model = learn.OnSyntheticRows(
+            DecisionTreeRegressor(max_depth=1), budget=inid.ApproxDP(1.0, 1e-6), neighbours=relation, **facts
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", learn.NoisyFitWarning)
+            model.fit(np.full((len(y), 2), 0.5), np.array(y))
+        return released["sums"], released["set"]
+
+    base = [0.3, 1.2, 3.0]
+    nobody, limits = sums(base, "add_remove")
+    alone = [sums([*base, one], "add_remove")[0] for one in targets]
+    assert limits.limits.tolist() == [1.0]
+    assert max(np.abs(one - nobody).sum() for one in alone) == 1.0
+    limits = sums(base, "replace")[1]
+    assert limits.limits.tolist() == [2.0]
+    apart = [np.abs(one - two).sum() for one in alone for two in alone]
+    assert max(apart) == 2.0
