@@ -17,7 +17,8 @@ from inid.tables.facts import Key, is_plain
 if TYPE_CHECKING:
     from inid.tables.engines.base import Engine
 
-_READ: dict[str, Callable[[Any], Key]] = {"str": str, "int": int, "bool": bool}
+_READ: dict[str, Callable[[Any], Key]] = {"int": int, "bool": bool}
+_READ["str"] = lambda value: value.decode(errors="surrogateescape") if isinstance(value, bytes) else str(value)
 
 
 def check_aggregations(engine: "Engine", asked: Sequence[Aggregation]) -> None:

@@ -7,7 +7,7 @@ value that does not fit stops the query. So the schema of every file is compared
 and a column that would be cast is refused. Text files (CSV, JSON) have no schema to compare.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from inid.errors import ArgumentError
@@ -24,18 +24,19 @@ class DuckDBArrow(DuckDB):
 
     def __init__(self, data: Any) -> None:
         connection = guarded(connect, "start")
-        super().__init__(*read_arrow(connection, data), connection)
+        files = _is_files(data, optional("pyarrow.dataset"))
+        self._cast = guarded(lambda: frozenset(_cast(data)), "read the columns") if files else frozenset()
         self.overflowing = overflowing(data.schema)
-        datasets = optional("pyarrow.dataset")
-        self._cast = guarded(lambda: frozenset(_cast(data)), "read the columns") if _is_files(data, datasets) else ()
+        super().__init__(*read_arrow(connection, data, self._cast), connection)
 
     def require(self, name: str, columns: Any) -> None:
         super().require(name, columns)
         for column in columns:
             if column in self._cast:
                 raise ArgumentError(
-                    f"{name} names {column!r}, whose type in a file is not the dataset's, or was inferred from the "
-                    "names of folders: write all files with one type, state the types of the partitioning, or pass "
+                    f"{name} names {column!r}, whose type in a file is not the dataset's, was inferred from the names "
+                    "of folders, or is a dictionary of texts, which stops at one that is not UTF-8: write all files "
+                    "with one type, state the types of the partitioning, or pass "
                     'the path of the files ("people-*.parquet").'
                 )
 
@@ -50,8 +51,8 @@ def open_arrow(data: Any) -> Engine:
     return DuckDBArrow(data)
 
 
-def read_arrow(connection: Any, data: Any) -> tuple[Any, list[str]]:
-    """The rows as a relation of DuckDB's, and the names of its columns."""
+def read_arrow(connection: Any, data: Any, cast: Collection[str] = ()) -> tuple[Any, list[str]]:
+    """The rows as a relation of DuckDB's, and the names of its columns; those that are cast may stop a query."""
     names = list(data.schema.names)
     if not names:
         raise ArgumentError("a table needs at least one column: a frame without columns has no rows to count.")
@@ -61,11 +62,14 @@ def read_arrow(connection: Any, data: Any) -> tuple[Any, list[str]]:
             "lower case alone."
         )
     # DuckDB reads the first column where a query needs none.
-    last = overflowing(data.schema)
+    last = overflowing(data.schema) | set(cast)
     if names[0] in last:
         names.sort(key=lambda name: name in last)
         if names[0] in last:
-            raise ArgumentError("every column holds times in a time zone, of which a far one stops a query: add one.")
+            raise ArgumentError(
+                "every column holds times in a time zone, or what is cast while it is read, where one value may stop "
+                "a query: add a column of whole numbers."
+            )
         tables = not isinstance(data, optional("pyarrow.dataset").Dataset)
         ordered = optional("pyarrow").schema([data.schema.field(name) for name in names])
         data = data.select(names) if tables else data.replace_schema(ordered)
@@ -110,6 +114,8 @@ def _cast(data: Any) -> Iterator[str]:
     if partitioning is not None:
         inferred = zip(partitioning.schema.names, partitioning.dictionaries or (), strict=False)
         yield from (name for name, values in inferred if values is not None)
+    types = optional("pyarrow").types
+    yield from (field.name for field in data.schema if types.is_dictionary(field.type) and is_texts(field.type))
     for fragment in data.get_fragments():
         yield from _different(fragment.physical_schema, data.schema)
 

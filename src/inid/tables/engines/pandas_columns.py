@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from inid.arguments import Floats
+from inid.tables.engines.arrow import is_texts
 from inid.tables.engines.guarded import optional
 from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, IdKind, Role, is_text
 from inid.tables.facts import is_plain
@@ -335,7 +336,7 @@ def _words(values: Any) -> list[str | None]:
     if _is_arrow(values):
         letters = values.array.__arrow_array__()
         kind = letters.type.value_type if arrow.types.is_dictionary(letters.type) else letters.type
-        if arrow.types.is_string(kind) or arrow.types.is_large_string(kind):
+        if is_texts(kind):
             # As bytes: Arrow does not look whether they are UTF-8, and stops where they are read as texts.
             found = letters.cast(kind).cast(arrow.large_binary()).to_pylist()
             return [None if one is None else _text(one) for one in found]

@@ -9,13 +9,16 @@ people, or an order, of types that cannot be compared are refused by the schemas
 run again with texts read as bytes, by PyArrow: there such a text is missing, and every other one is as it was.
 """
 
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 from typing import Any, TypeVar
+from weakref import finalize
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +43,7 @@ _SCHEMAS = """
 _TYPES: dict[Role, str] = {"number": "DOUBLE", "day": "DOUBLE", "year": "DOUBLE", "str": "VARCHAR", "int": "BIGINT"}
 _TYPES |= {"bool": "BOOLEAN", "raw": "INTEGER"}
 _FOLDER = re.compile(r"([^/=?]+)=[^/]*")
+_NOTE = b"ARROW:schema"
 
 
 @dataclass(frozen=True)
@@ -209,16 +213,71 @@ def _by_arrow(connection: Any, part: _Part) -> _Part:
             "elsewhere: pass a copy of it on this machine."
         )
     arrow, datasets = optional("pyarrow"), optional("pyarrow.dataset")
-    own = optional("pyarrow.parquet").read_schema(part.files[0])
+    files = [_plain_file(file) for file in part.files]
+    own = optional("pyarrow.parquet").read_schema(files[0])
     texts = frozenset(field.name for field in own if is_texts(field.type)) | frozenset(part.folders)
     folders = [arrow.field(name, arrow.string()) for name in part.folders]
     schema = arrow.schema([*(arrow.field(field.name, _read_as(field.type)) for field in own), *folders])
-    flavour = datasets.partitioning(arrow.schema(folders), flavor="hive") if folders else None
-    data = datasets.dataset(list(part.files), schema=schema, format="parquet", partitioning=flavour)
+    named = datasets.partitioning(arrow.schema(folders), flavor="hive")
+    reader, local = datasets.ParquetFileFormat(), optional("pyarrow.fs").LocalFileSystem()
+    fragments = [
+        reader.make_fragment(
+            file, local if isinstance(file, str) else None, named.parse(path) if folders else datasets.scalar(True)
+        )
+        for file, path in zip(files, part.files, strict=True)
+    ]
+    data = datasets.FileSystemDataset(fragments, schema, reader)
     relation, _ = read_arrow(connection, data)
     kinds = relation_schema(relation) | dict.fromkeys(texts, optional("narwhals").String())
     far = overflowing(schema)
     return _Part(part.files, part.folders, relation, kinds, _types(relation), far, texts - frozenset(part.folders))
+
+
+def _plain_file(path: str) -> Any:
+    """A file for PyArrow: as it is, or without the note by which texts become dictionaries.
+
+    PyArrow stops where a dictionary has a text that is not UTF-8, even where it is asked for bytes.
+    """
+    arrow, parquet = optional("pyarrow"), optional("pyarrow.parquet")
+    if not any(arrow.types.is_dictionary(field.type) for field in parquet.read_schema(path)):
+        return path
+    return arrow.PythonFile(_WithoutNote(path), mode="r")
+
+
+class _WithoutNote(io.RawIOBase):
+    """A Parquet file in which the schema that PyArrow left in the footer has another name, so that nobody finds it."""
+
+    def __init__(self, path: str) -> None:
+        self._file = Path(path).open("rb")  # noqa: SIM115 - it is read as long as this is
+        finalize(self, self._file.close)
+        end = self._file.seek(-8, io.SEEK_END)
+        start = self._file.seek(end - int.from_bytes(self._file.read(4), "little"))
+        self._changed = start + self._file.read(end - start).index(_NOTE)
+        self._file.seek(0)
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def seekable(self) -> bool:
+        """It is."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place of the file."""
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        """Where the file is read next."""
+        return self._file.tell()
+
+    def read(self, size: int = -1) -> bytes:
+        """Bytes as they are in the file, but for one."""
+        start = self.tell()
+        content = bytearray(self._file.read(size))
+        if 0 <= self._changed - start < len(content):
+            content[self._changed - start] = ord("x")
+        return bytes(content)
 
 
 def _read_as(kind: Any) -> Any:

@@ -121,17 +121,19 @@ class Polars(Engine):
         )
         self._frame = frame.lazy()
         lazy = optional("narwhals").from_native(self._frame)
-        schema = lazy.collect_schema()
-        super().__init__(schema_of(lazy, list(schema)))
+        names = guarded(lambda: list(lazy.collect_schema()), "read the columns")
+        schema = schema_of(lazy, names)
+        if self._files:  # where a query needs no column it reads the first one
+            schema = dict(sorted(schema.items(), key=lambda pair: is_text(pair[1])))
+            if is_text(next(iter(schema.values()))):
+                raise ArgumentError(f"the lazy frame reads a file in which every column is of texts{_UNREADABLE}")
+        super().__init__(schema)
 
     def require(self, name: str, columns: Sequence[str]) -> None:
         super().require(name, columns)
         for column in columns if self._files else ():
             if is_text(self.schema[column]):
-                raise ArgumentError(
-                    f"{name} names {column!r}, texts of a file that a lazy frame reads, which stops at one that is not "
-                    "UTF-8: pass the path of the file itself, or frame.collect()."
-                )
+                raise ArgumentError(f"{name} names {column!r}, texts of a file that a lazy frame reads{_UNREADABLE}")
 
     def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         parts = [self._typed(column, role).alias(new) for new, (column, role) in wanted.items()]
@@ -167,6 +169,11 @@ class Polars(Engine):
             return query.rows()
         # Not streamed, Polars would hold whole columns in memory.
         return list(query.collect(engine="streaming").iter_rows())
+
+    def told_apart(self, frame: Any, name: str) -> Any:
+        # Polars does not look whether a text of Arrow's is UTF-8, and stops where Python is to have it.
+        nw = optional("narwhals")
+        return frame.with_columns(nw.col(name).cast(nw.Binary)) if is_text(frame.collect_schema()[name]) else frame
 
     def cell_sums(
         self, build: Build, domains: Mapping[str, Sequence[Key]], sizes: Mapping[str, int], tables: Sequence[CellTable]
@@ -214,21 +221,30 @@ class Polars(Engine):
 
 
 _SCANS = re.compile(r"^\s*(\w+) SCAN ", re.MULTILINE)
+_UNREADABLE = ", and stops at one that is not UTF-8: pass the path of the file itself, or frame.collect()."
 
 
 def _reads_files(frame: Any) -> bool:
-    """Whether a lazy frame reads files; those whose types follow from values, or that stop at one, are refused.
+    """Whether a lazy frame reads files; where a value may decide their types, or stop the query, they are refused.
 
-    A source in Python is code of the user's.
+    Steps after the scan may read texts that the frame does not show. Names of folders have inferred types. A source in
+    Python is code of the user's.
     """
-    scans = set(_SCANS.findall(frame.explain(optimized=False)))
+    printed = frame.explain(optimized=False)
+    scans = set(_SCANS.findall(printed))
     others = sorted(scans - {"Parquet", "Ipc", "IPC", "PYTHON"})
     if others:
         raise ArgumentError(
             f"the lazy frame reads a source ({others[0]}) whose types follow from values, or that stops at a value "
             "which does not fit them: pass the path of the file itself, or frame.collect()."
         )
-    return bool(scans - {"PYTHON"})
+    files = bool(scans - {"PYTHON"})
+    if files and (not _SCANS.match(printed) or "=" in printed.partition("\n")[0]):
+        raise ArgumentError(
+            "the lazy frame computes something of a file, or reads names of folders, where one value may stop it or "
+            "decide a type: pass the path of the file itself (a filter is t.where), or frame.collect()."
+        )
+    return files
 
 
 _SUSPECTS = (".shuffle", ".sample", ".rank")  # as Polars prints them; it does not say how ties are ranked
