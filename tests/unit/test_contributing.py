@@ -72,6 +72,50 @@ def test_what_a_package_sends_its_readers_to_exists(path):
     assert missing == []
 
 
+def imports_of(path: Path) -> set[str]:
+    """The modules of the library that a file imports at run time, also where that is inside a function."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for_types = [n for n in ast.walk(tree) if isinstance(n, ast.If) and "TYPE_CHECKING" in ast.dump(n.test)]
+    spared = {id(inner) for block in for_types for inner in ast.walk(block)}
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and id(n) not in spared and n.module]
+    return {f"{node.module}.{alias.name}" for node in nodes for alias in node.names if node.module.startswith("inid")}
+
+
+def circles(arrows: dict[str, set[str]]) -> list[str]:
+    """The names that reach themselves."""
+
+    def reached(name: str) -> set[str]:
+        beyond, more = set(), set(arrows.get(name, ()))
+        while more:
+            beyond |= more
+            more = {far for near in more for far in arrows.get(near, ())} - beyond
+        return beyond
+
+    return sorted(name for name in arrows if name in reached(name))
+
+
+def test_sub_packages_do_not_import_each_other_in_circles():
+    source = PROJECT / "src"
+    packages = {".".join(path.parent.relative_to(source).parts) for path in source.rglob("inid/**/__init__.py")}
+    for outer in sorted(packages):
+        inner = {name for name in packages if name.rpartition(".")[0] == outer}
+        arrows: dict[str, set[str]] = {}
+        for one in inner:
+            files = (source / one.replace(".", "/")).rglob("*.py")
+            imports = {name for path in files for name in imports_of(path)}
+            arrows[one] = {
+                other for other in inner - {one} if any(f"{name}.".startswith(f"{other}.") for name in imports)
+            }
+        assert circles(arrows) == [], outer
+
+
+def test_a_circle_is_noticed(tmp_path):
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == ["b", "c"]
+    path = tmp_path / "file.py"
+    path.write_text("if TYPE_CHECKING:\n    from inid.a import X\ndef f():\n    from inid.b.c import Y\n")
+    assert imports_of(path) == {"inid.b.c.Y"}
+
+
 def people() -> pd.DataFrame:
     return pd.DataFrame({"age": [30.0, 40.0, 50.0], "visits": [1.0, 2.0, 3.0]})
 

@@ -136,11 +136,6 @@ def least_chance(flat: Flat) -> float:
     return min(-math.expm1(exponent) * (1 + 2 * ELEMENTARY), 1.0)
 
 
-__all__ = [
-    "certified_delta", "certified_epsilon", "delta_bounds", "delta_estimate", "each_level", "epsilon_bounds",
-    "epsilon_estimate",
-]  # fmt: skip
-
 _NEAR = 1e-9  # a bound this near, relative to epsilon, is the answer: a contour would find nothing better
 
 

@@ -602,8 +602,6 @@ def _multipliers(
     return multipliers
 
 
-__all__ = ["Binding", "binding", "log_profile", "one_cap_profile", "ratios", "solved", "supremum", "waterfill"]
-
 Binding = list[tuple[int, float]]  # (norm, log2 of the cap) of the caps that exclude a part of the set, by norm
 
 
