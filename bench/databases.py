@@ -50,8 +50,8 @@ def asked(data: ibis.Table) -> dict[str, Callable[[], object]]:
     filled = tables.Table(data, bounds=bounds, missing=dict.fromkeys(COLUMNS, LOW))
     omitted = tables.Table(data, bounds=bounds)
     return {
-        "filled": filled.query(sum=COLUMNS, by=groups).exact_sums,
-        "omitted": omitted.query(sum=COLUMNS, by=groups).exact_sums,
+        "filled": filled.statistics(sum=COLUMNS, by=groups).exact_sums,
+        "omitted": omitted.statistics(sum=COLUMNS, by=groups).exact_sums,
     }
 
 

@@ -33,14 +33,14 @@ PROMISES = (
 
 
 def _found(table: tables.Table, budget: inid.GaussianDP | inid.PureDP) -> dict[object, float]:
-    query = table.query(count=True, by={"key": tables.discover(delta=DELTA)})
+    query = table.select_partitions("key", delta=DELTA)
     return {row.keys["key"]: row.estimate for row in query.release(query.plan(budget)).answers}
 
 
 def _anew(table: tables.Table, keys: list[str], budget: inid.GaussianDP | inid.PureDP) -> list[float]:
     if not keys:
         return []
-    query = table.query(count=True, by={"key": keys})
+    query = table.statistics(count=True, by={"key": keys})
     return [row.estimate for row in query.release(query.plan(budget)).answers]
 
 

@@ -65,9 +65,9 @@ table = tables.Table(
     data, bounds=dict.fromkeys(columns, (low, high)), domains=dict.fromkeys(groups, keys), other="drop"
 )
 if kind == "two":
-    query = table.query(count=[(g,) for g in groups], mean={c: [(g,) for g in groups] for c in columns})
+    query = table.marginals([(g,) for g in groups], mean={c: [(g,) for g in groups] for c in columns})
 else:
-    query = table.query(mean=columns, by=dict.fromkeys(groups, keys))
+    query = table.statistics(mean=columns, by=dict.fromkeys(groups, keys))
 plan = query.plan(inid.GaussianDP(1.0))
 contest = {"plain": plain, "private": lambda: query.release(plan)}
 found = {name: [] for name in contest}

@@ -42,13 +42,13 @@ def empty(sizes: tuple[int, ...], max_rows: int = 10**6) -> Table:
 
 
 def planning() -> None:
-    query = empty(ADULT, 10**5).query(marginals=3)
+    query = empty(ADULT, 10**5).marginals(3)
     plan, spent = timed(lambda: query.plan(BUDGET, mechanism="gaussian"))
     _, proved = timed(plan.verify)
     print(f"Adult, 14 columns, all 364 tables over 3: plan {spent:.2f} s, verify {proved:.2f} s (limit 10 s together)")
     for number, tables, limit in ((2, "4,950", 1), (3, "161,700", 3)):
         table = empty((10,) * 100)
-        query, asked = timed(lambda table=table, number=number: table.query(marginals=number))
+        query, asked = timed(lambda table=table, number=number: table.marginals(number))
         plan, spent = timed(lambda query=query: query.plan(BUDGET, mechanism="gaussian"))
         _, proved = timed(plan.verify)
         std, equal = float(plan.numbers.std.max()), float(plan.numbers.spr.max())
@@ -63,7 +63,7 @@ def census() -> None:
     names = [f"c{at}" for at in range(len(CENSUS))]
     for least, which in ((1, "1 to 3 columns"), (0, "1 to 3 columns and the total")):
         tables = [table for k in range(least, 4) for table in combinations(names, k)]
-        plan = empty(CENSUS).query(marginals=tables).plan(BUDGET, mechanism="gaussian")
+        plan = empty(CENSUS).marginals(tables).plan(BUDGET, mechanism="gaussian")
         within = least_maximum(plan.question.workload, np.ones(len(tables))).within
         most = float(plan.numbers.std.max())
         print(
@@ -85,7 +85,7 @@ def tidy() -> None:
     frame["hours"] = (people["hours_per_week"] - 1) // 5
     frame["income"] = people["income"]
     domains = {name: sorted(frame[name].unique().tolist()) for name in frame} | {"age": range(17, 91)}
-    query = Table(frame, domains=domains, other="drop", max_rows=10**5).query(marginals=3)
+    query = Table(frame, domains=domains, other="drop", max_rows=10**5).marginals(3)
     for draw in range(3):
         result = query.release(query.plan(BUDGET))
         _, spent = timed(lambda result=result: result.marginal(*query.question.tables[0], tidy=True))
@@ -113,7 +113,7 @@ def release() -> None:
     domains = {name: range(10) for name in names}
 
     def private() -> None:
-        query = Table(data, domains=domains, other="drop", max_rows=10**6).query(marginals=2)
+        query = Table(data, domains=domains, other="drop", max_rows=10**6).marginals(2)
         query.release(query.plan(BUDGET)).marginal("c0", "c1")
 
     def plain() -> None:

@@ -132,10 +132,10 @@ def publication(frame: pd.DataFrame) -> tables.Publication:
     facts = {"other": "drop", "rows": len(frame), "max_rows": 10**5}
     t = tables.Table(frame, bounds=BOUNDS, domains=domains, missing=fill, **facts)
     by = {name: domains[name] for name in ("sex", "education")}
-    return t.publication(
-        people={"marginals": PAIRS},
-        means={"mean": ["hours_per_week", "capital_gain"], "by": by},
-        ages={"quantile": {"age": QUANTILES}},
+    return tables.Publication(
+        people=t.marginals(PAIRS),
+        means=t.statistics(mean=["hours_per_week", "capital_gain"], by=by),
+        ages=t.quantiles({"age": QUANTILES}),
     )
 
 

@@ -89,7 +89,7 @@ def _compare(
     groups = [frame.loc[frame[by] == key, column].astype(float).clip(*bounds).tolist() for key in keys]
     exact = np.array([np.quantile(group, probabilities, method="inverted_cdf") for group in groups])
     table = tables.Table(frame, bounds={column: bounds})
-    errors = {"inid": _ours(table.query(quantile={column: probabilities}, by={by: keys}), exact, runs)}
+    errors = {"inid": _ours(table.quantiles({column: probabilities}, by={by: keys}), exact, runs)}
     job = {"groups": groups, "p": probabilities, "bounds": bounds, "epsilon": EPSILON, "runs": runs}
     peers = subprocess.run(
         [python, "-W", "ignore", "-c", PEERS], input=json.dumps(job), capture_output=True, text=True, check=True

@@ -74,7 +74,7 @@ def ours(data: str, method: str, epsilon: float, seed: int) -> Run:
     asked = {"target": case.target} if method == "ours+target" else {}
     start = time.process_time()
     table = tables.Table(train, domains=case.keys, bins=case.bins, other="drop")
-    query = table.query(synthetic=list(case.sizes), **asked)
+    query = table.synthesize(list(case.sizes), **asked)
     with unsafe_seed(seed):
         result = query.release(query.plan(inid.ApproxDP(epsilon, DELTA)))
         rows = result.rows()

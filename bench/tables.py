@@ -38,7 +38,7 @@ else:
     plain = lambda: data.select(pl.col(columns).clip(low, high).sum()).collect(engine="streaming")
 bounds = dict.fromkeys(columns, (low, high))
 def private(missing):
-    query = tables.Table(data, bounds=bounds, missing=missing).query(sum=columns)
+    query = tables.Table(data, bounds=bounds, missing=missing).statistics(sum=columns)
     plan = query.plan(inid.ApproxDP(1.0, 1e-6))
     return lambda: query.release(plan)
 contest = {"filled": private(dict.fromkeys(columns, low)), "omitted": private("omit")}
@@ -143,7 +143,7 @@ def main() -> None:
 
         frame = pl.read_parquet(peers)
         table = tables.Table(frame, bounds=dict.fromkeys(COLUMNS, (LOW, HIGH)), missing=dict.fromkeys(COLUMNS, LOW))
-        query = table.query(sum=COLUMNS)
+        query = table.statistics(sum=COLUMNS)
         own = timed(lambda: query.release(query.plan(inid.ApproxDP(1.0, 1e-6))))
         against_peer("OpenDP's Polars context", OPENDP, peers, own)
         against_peer("diffprivlib's loop", DIFFPRIVLIB, peers, own)

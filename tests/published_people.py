@@ -27,8 +27,8 @@ def table(**facts):
 def publication(t=None):
     t = t or table()
     return tables.Publication(
-        people=t.query(marginals=[("sex", "band"), ("band",)]),
-        pay=t.where("age > 30").query(mean=["pay", "age"], count=True, by={"sex": ["F", "M"]}),
-        ages=t.query(quantile={"age": [0.5, 0.9]}, by={"sex": ["F", "M"]}),
-        largest=t.query(choose={"band": [0, 1, 2, 3, 4]}),
+        people=t.marginals([("sex", "band"), ("band",)]),
+        pay=t.where("age > 30").statistics(mean=["pay", "age"], count=True, by={"sex": ["F", "M"]}),
+        ages=t.quantiles({"age": [0.5, 0.9]}, by={"sex": ["F", "M"]}),
+        largest=t.largest_group({"band": [0, 1, 2, 3, 4]}),
     )

@@ -83,17 +83,16 @@ def question_of(kind, data, relation, *, people, variant=False):
     if kind == "statistics":
         asked = {"count": True, "mean": ["age", money], "sum": [money], "variance": ["age"], "count_distinct": people}
         cells = {"age": [0, 30, 60, 100]} if variant else {"place": tables.Categories([1, 2])}
-        return t.query(**asked, covariance=["age", money], histogram=cells, by={"sex": ["F", "M"]})
+        return t.statistics(**asked, covariance=["age", money], histogram=cells, by={"sex": ["F", "M"]})
     if kind == "marginals":
-        return t.query(marginals=[("sex", "place"), ("flag",)], mean={money: [("sex",)]}, sum={"age": [("flag",)]})
+        return t.marginals([("sex", "place"), ("flag",)], mean={money: [("sex",)]}, sum={"age": [("flag",)]})
     if kind == "prefix_sums":
         asked = {"cdf": {"place": [(), ("sex",)]}, "cumulative": {"place": [("sex",)]}}
-        return t.query(quantile={"age": [0.25, 0.5]} | ({money: [0.9]} if variant else {}), **asked)
+        return t.quantiles({"age": [0.25, 0.5]} | ({money: [0.9]} if variant else {}), **asked)
     if kind == "partition_selection":
-        keys = tables.discover(2, delta=1e-6) if people else tables.discover(delta=1e-6)
-        return t.query(count=not people, count_distinct=people, by={"shop": keys})
+        return t.select_partitions("shop", delta=1e-6, count_distinct=people, max_keys_per_person=2 if people else 1)
     by = {"place": [1, 2, 3, 4], "flag": [False, True]} if variant else {"place": [1, 2, 3, 4]}
-    return t.query(choose=by, count_distinct=people)
+    return t.largest_group(by, count_distinct=people)
 
 
 _TOLERANCES = {
@@ -140,8 +139,8 @@ def refusals(ledger):
     def planned(kind, **options):
         return lambda data: question_of(kind, data, "add_remove", people=False).plan(PROMISES["pure"], **options)
 
-    def asked(**arguments):
-        return lambda data: tables.Table(data, bounds=_BOUNDS, domains=_DOMAINS).query(**arguments)
+    def asked(method="statistics", **arguments):
+        return lambda data: getattr(tables.Table(data, bounds=_BOUNDS, domains=_DOMAINS), method)(**arguments)
 
     found = {f"{kind}: level": released(kind, level=1.0) for kind in KINDS}
     found |= {f"{kind}: unit of the ledger": released(kind, people=True) for kind in KINDS}
@@ -157,17 +156,14 @@ def refusals(ledger):
         for kind in ("statistics", "marginals", "prefix_sums")
     }
     found["nothing asked"] = asked()
-    found["two kinds"] = asked(quantile={"age": [0.5]}, count=True)
-    found["tables and groups"] = asked(marginals=1, by={"sex": ["F"]})
-    found["keys and means"] = asked(by={"shop": tables.discover(delta=1e-6)}, mean=["age"])
     found["no bounds"] = asked(mean=["place"])
     found["no column"] = asked(mean=["height"])
     found["people without a person"] = asked(count_distinct=True)
-    found["no domain"] = asked(marginals=[("shop",)])
-    found["no order"] = asked(quantile={"shop": [0.5]})
-    found["probability"] = asked(quantile={"age": [1.5]})
+    found["no domain"] = asked("marginals", count=[("shop",)])
+    found["no order"] = asked("quantiles", quantile={"shop": [0.5]})
+    found["probability"] = asked("quantiles", quantile={"age": [1.5]})
     found["edges"] = asked(histogram={"age": [3, 1]})
-    found["one group"] = lambda data: tables.Table(data).query(choose={"place": [1]})
+    found["one group"] = lambda data: tables.Table(data).largest_group({"place": [1]})
     return found
 
 

@@ -122,7 +122,7 @@ def sums():
     with testing.unsafe_no_noise():
         for neighbours in ("add_remove", "replace"):
             t = tables.Table(frame, bounds=bounds, rows=len(frame), neighbours=neighbours)
-            q = t.query(count=True, mean=columns, variance=["bmi"], by={"sex": ["F", "M"]})
+            q = t.statistics(count=True, mean=columns, variance=["bmi"], by={"sex": ["F", "M"]})
             rows = q.release(q.plan(inid.ApproxDP(1.0, 1e-6))).answers
             answers[f"table | {neighbours}"] = _floats(
                 [v for row in rows for v in (row.estimate, row.lower, row.upper)]

@@ -36,7 +36,7 @@ def exact_numbers(query, plan):
     if question.kind == "partition_selection":
         return dict(sorted(query.exact_counts().items()))
     if question.kind == "largest_group":
-        counts = query.table.query(count=not question.people, count_distinct=question.people, by=question.by)
+        counts = query.table.statistics(count=not question.people, count_distinct=question.people, by=question.by)
         return counts.exact_sums().tolist()
     values = query.exact_sums() if question.kind == "statistics" else query.exact(plan)
     return _shortened(values.tolist())

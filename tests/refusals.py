@@ -61,7 +61,7 @@ def under(total, **settings):
 
 def counting(unit, person="row"):
     """A release that is charged to a ledger of such a unit."""
-    query = tables.Table(FRAME, unit=person).query(count=True)
+    query = tables.Table(FRAME, unit=person).statistics(count=True)
     return query.release(query.plan(APPROX), inid.Ledger(total=APPROX, unit=unit))
 
 
@@ -81,7 +81,7 @@ def twice(ledger, first, second):
 def stream(unit="row", **settings):
     """A stream of counts."""
     t = tables.Table(FRAME, unit=unit)
-    asked = {"query": t.query(count=True), "periods": ["a", "b"], "promise": inid.GaussianDP(0.3)}
+    asked = {"query": t.statistics(count=True), "periods": ["a", "b"], "promise": inid.GaussianDP(0.3)}
     return tables.Stream.open("s.db", t, **asked | settings)
 
 
@@ -114,10 +114,12 @@ def alike():
     planned(table="a.duckdb", sql_table="people", count=True)
 
 
-def rows_of(**queries):
+def rows_of(**methods):
     """Synthetic rows of the record of a publication, or of a query alone."""
     t = tables.Table(FRAME, domains=SEXES["domains"] | {"age": [30, 50]})
-    made = {name: t.query(**asked) for name, asked in queries.items()}
+    made = {
+        name: t.synthesize() if method == "synthesize" else t.statistics(count=True) for name, method in methods.items()
+    }
     asked = tables.Publication(**made) if len(made) > 1 else made["one"]
     plan = asked.plan(APPROX, share=dict.fromkeys(made, "1/2")) if len(made) > 1 else asked.plan(APPROX)
     return tables.synthetic_rows(asked.release(plan).to_dict(), 3)
@@ -145,7 +147,6 @@ PROVOKED = {
     "by_with_keys": lambda: planned(marginals=1, by={"sex": ["F"]}, domains={"sex": ["F", "M"]}),
     "by_alone": lambda: planned(marginals=1, by=[["sex"]], domains={"sex": ["F", "M"]}),
     "by_without_keys": lambda: planned(quantile={"age": [0.5]}, by=[["sex"]], **BOUNDS, **SEXES),
-    "tables_alone": lambda: tables.Table(FRAME, domains={"sex": ["F", "M"]}).query(marginals=1, std=["age"]),
     "rows_missing": lambda: planned(quantile={"age": [0.5]}, tolerance={"quantile(age)": 1}, **BOUNDS),
     "rows_beyond": lambda: planned(table_max_rows=2**40, bounds={"income": [0, 1]}, **WIDE),
     "synthetic_column": lambda: planned(synthetic=True, synthetic_columns=["age", "sex"], domains={"sex": ["F"]}),
@@ -166,8 +167,8 @@ PROVOKED = {
     "columns_alike": lambda: planned(marginals=[["sex", "sex"]], **SEXES),
     "tolerance_unknown": lambda: planned(marginals=1, tolerance={"race*region": 3}, **SEXES),
     "tables_alike": alike,
-    "rows_of_none": lambda: rows_of(one={"count": True}),
-    "rows_of_several": lambda: rows_of(one={"synthetic": True}, two={"synthetic": True}),
+    "rows_of_none": lambda: rows_of(one="statistics"),
+    "rows_of_several": lambda: rows_of(one="synthesize", two="synthesize"),
     "record_printed": lambda: tables.verify_result(json.loads(json.dumps(released(count=True).document))),
     "ledger_counts_people": lambda: counting("person"),
     "ledger_counts_rows": lambda: counting("row", person=tables.Person("user_id", 1)),

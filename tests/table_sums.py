@@ -11,7 +11,7 @@ BOUNDS = {"x": (0, 10)}
 
 
 def sums(data, *, bounds=BOUNDS, unit="row", missing="omit", **asked):
-    query = tables.Table(data, bounds=bounds, unit=unit, missing=missing).query(**(asked or {"sum": ["x"]}))
+    query = tables.Table(data, bounds=bounds, unit=unit, missing=missing).statistics(**(asked or {"sum": ["x"]}))
     return (query.exact_sums() * query.units).tolist()
 
 

@@ -35,26 +35,22 @@ class LeaderPlan(PlanOfSteps):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Leader(Question):
-    """The largest group of a column, and its size. Asked by `Table.query(leader={"city": ["A", "B"]})`."""
+    """The largest group of a column, and its size. Asked by `ask(table, "leader", city=["A", "B"])`."""
 
     kind = "leader"
     options = ()
     steps = 2
     plans = LeaderPlan
-    asked_as = "leader"
+    method = "leader"
 
     column: str
     keys: tuple[str, ...]
 
     @classmethod
-    def claims(cls, asked):
-        return "leader" in asked
-
-    @classmethod
     def read(cls, table, asked):
         if table.person is not None:
             raise ArgumentError("leader protects rows, not people.")
-        ((column, keys),) = asked["leader"].items()
+        ((column, keys),) = asked.items()
         return cls(column=column, keys=read_keys("leader", keys), **cls.facts_of(table))
 
     def plan(self, budget):

@@ -18,7 +18,7 @@ def question() -> tables.Query:
         }
     )
     table = tables.Table(people, bounds={"age": (0, 100), "income": (0, 500_000)}, rows=4_000)
-    return table.query(count=True, mean=["age", "income"], by={"sex": ["F", "M"]})
+    return table.statistics(count=True, mean=["age", "income"], by={"sex": ["F", "M"]})
 
 
 def answers() -> list[tuple[str, str, float, float, float]]:

@@ -53,7 +53,7 @@ def test_three_times_a_tenth_fit_three_tenths(monkeypatch):
 
 def test_a_publication_of_three_equal_questions_fits_three_tenths_and_gives_each_a_tenth():
     t = publication().queries["people"].table
-    pub = t.publication(**{name: {"count": True} for name in ("a", "b", "c")})
+    pub = tables.Publication(**{name: t.statistics(count=True) for name in ("a", "b", "c")})
     plan = pub.plan(inid.PureDP(0.3))
     assert [one.budget for one in plan.plans.values()] == [inid.PureDP(0.1)] * 3
     ledger = inid.Ledger(total=inid.PureDP(0.3))
@@ -64,7 +64,7 @@ def test_a_publication_of_three_equal_questions_fits_three_tenths_and_gives_each
 def synthetic():
     frame = pd.DataFrame({"a": ["x", "y"] * 20, "b": [1, 2, 2, 1] * 10, "c": [0.5, 1.5] * 20})
     t = tables.Table(frame, domains={"a": ["x", "y"], "b": [1, 2]}, bins={"c": [0, 1, 2]})
-    return t.query(synthetic=True)
+    return t.synthesize()
 
 
 CHARGES = {

@@ -45,7 +45,7 @@ def test_columns_that_are_one_to_the_database_are_refused(database, shape):
 def test_names_that_a_database_tells_apart_are_read():
     p = people("in-postgres")
     t = tables.Table(p.select(PID=p.region, pid=p.pid), unit=tables.Person("pid", 1))
-    assert t.query(count=True, by={"pid": [1, 2, 3, 7]}).exact_sums().tolist() == [1, 1, 1, 0]
+    assert t.statistics(count=True, by={"pid": [1, 2, 3, 7]}).exact_sums().tolist() == [1, 1, 1, 0]
 
 
 def family():
@@ -66,7 +66,7 @@ def test_tables_that_share_rows_have_one_person_column():
         tables.Table(view, unit=unit, person={"parent": "pid", "child": "other"})
     view = p.select("pid", "x").union(c.select("pid", "x"), distinct=False)
     t = tables.Table(view, unit=unit, person={"parent": "pid", "child": "pid"})
-    assert t.query(count=True, by={"pid": [1, 2]}).exact_sums().tolist() == [2, 1]
+    assert t.statistics(count=True, by={"pid": [1, 2]}).exact_sums().tolist() == [2, 1]
     own = table(connection("in-postgres"), "parent")
     both = own.select("pid").union(connection("in-postgres").table("parent", database="public").select("pid"))
     with pytest.raises(inid.ArgumentError, match="two people's"):
@@ -74,7 +74,7 @@ def test_tables_that_share_rows_have_one_person_column():
 
 
 def total(view):
-    return tables.Table(view).query(count=True).exact_sums().tolist()
+    return tables.Table(view).statistics(count=True).exact_sums().tolist()
 
 
 def test_a_name_means_to_postgres_what_it_means_to_the_user():
@@ -116,7 +116,7 @@ def test_a_setting_does_not_turn_the_order_of_rows(order):
     execute(con, f"SET default_order = '{order}'; CREATE TABLE orders (who bigint, x bigint)")
     execute(con, "INSERT INTO orders VALUES (1, 0), (1, 4)")
     t = tables.Table(table(con, "orders"), unit=tables.Person("who", 1), bounds={"x": (0, 4)})
-    assert t.query(sum=["x"]).exact_sums()[-1] < 0  # the first row, at the lower bound
+    assert t.statistics(sum=["x"]).exact_sums()[-1] < 0  # the first row, at the lower bound
 
 
 @pytest.mark.parametrize("database", DATABASES)
@@ -127,7 +127,7 @@ def test_many_long_texts_one_after_the_other_stop_nothing(database):
     execute(con, "INSERT INTO long_texts VALUES ('a'), (repeat('b', 4000000))")
     s = table(con, "long_texts")
     t = tables.Table(s.select(z=ops.StringConcat((s.s,) * 600).to_expr()))
-    assert t.query(count=True, by={"z": ["a" * 600, "other"]}).exact_sums().tolist() == [1, 0]
+    assert t.statistics(count=True, by={"z": ["a" * 600, "other"]}).exact_sums().tolist() == [1, 0]
 
 
 def test_limits_of_time_are_off():

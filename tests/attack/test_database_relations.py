@@ -26,7 +26,7 @@ def made(con, *statements):
 
 
 def counted(view, **facts):
-    return tables.Table(view, **facts).query(count=True)
+    return tables.Table(view, **facts).statistics(count=True)
 
 
 def refused(query, why):
@@ -109,8 +109,8 @@ def partitions(con):
 def test_partitions_are_read_as_one_table_and_a_row_counts_once(con):
     whole, one, two = partitions(con)
     assert counted(whole).exact_sums().tolist() == [200]
-    total = tables.Table(whole, bounds={"x": (0, 7)}).query(sum=["x"])
-    parts = [tables.Table(part, bounds={"x": (0, 7)}).query(sum=["x"]).exact_sums() for part in (one, two)]
+    total = tables.Table(whole, bounds={"x": (0, 7)}).statistics(sum=["x"])
+    parts = [tables.Table(part, bounds={"x": (0, 7)}).statistics(sum=["x"]).exact_sums() for part in (one, two)]
     assert total.exact_sums().tolist() == sum(parts).tolist()
     assert counted(one.union(two)).exact_sums().tolist() == [200]
     for view in (whole.union(one), one.union(whole), whole.union(table(con, "parts_11"))):
@@ -219,6 +219,6 @@ def test_a_collation_that_takes_letters_for_one_another_does_not_merge_people(co
     persons = {"named": "who", "named_visits": "who"}
     for view, wanted in ((p.semi_join(v, "who"), [1, 0]), (p.anti_join(v, "who"), [0, 1]), (p.join(v, "who"), [1, 0])):
         t = tables.Table(view, unit=tables.Person("who", 5), person=persons)
-        assert t.query(count=True, by={"who": ["a", "A"]}).exact_sums().tolist() == wanted
+        assert t.statistics(count=True, by={"who": ["a", "A"]}).exact_sums().tolist() == wanted
     with psycopg.connect(postgres_server().url) as own:
         assert own.execute("SELECT count(*) FROM named JOIN named_visits USING (who)").fetchall() == [(2,)]

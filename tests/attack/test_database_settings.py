@@ -62,12 +62,12 @@ def opened(settings, name):
 def questions(data):
     facts = {"bounds": {"x": (0, 14)}, "rows": 400}
     t = tables.Table(data, **facts).with_columns(y="year(d)", bounds={"y": (1970, 2030)})
-    yield t.query(mean=["x"], variance=["x"], by={"s": ["a", "A", "b\\", "é"]})
-    yield t.query(mean=["y"], count=True)
-    yield t.where("x >= 3 and s in ['a', 'A']").query(count=True)
+    yield t.statistics(mean=["x"], variance=["x"], by={"s": ["a", "A", "b\\", "é"]})
+    yield t.statistics(mean=["y"], count=True)
+    yield t.where("x >= 3 and s in ['a', 'A']").statistics(count=True)
     people = tables.Table(data, unit=tables.Person("pid", 2, order_by=["d"]), **facts)
-    yield people.query(sum=["x"], count_distinct=True, by={"s": ["a", "é"]})
-    yield people.query(count=True, by={"s": tables.discover(2, delta=1e-8)})
+    yield people.statistics(sum=["x"], count_distinct=True, by={"s": ["a", "é"]})
+    yield people.select_partitions("s", max_keys_per_person=2, delta=1e-8)
 
 
 def numbers(data):
@@ -104,13 +104,13 @@ def test_macros_of_the_connection_alone_mean_nothing_to_a_release():
     """They belong to one connection, and a release has its own; those of the database are refused."""
     con = connection("in-duckdb")
     t = tables.Table(stored("in-duckdb", ROWS, "settled", con), bounds={"x": (0, 14)})
-    before = t.query(sum=["x"]).exact_sums().tolist()
+    before = t.statistics(sum=["x"]).exact_sums().tolist()
     execute(con, "CREATE TEMPORARY MACRO floor(a) AS 7")
     assert con.con.execute("SELECT floor(1.5)").fetchall() == [(7,)]
-    assert t.query(sum=["x"]).exact_sums().tolist() == before
+    assert t.statistics(sum=["x"]).exact_sums().tolist() == before
     execute(con, "CREATE MACRO main.isnan(a) AS false")
     with pytest.raises(inid.ArgumentError, match="macros of its own"):
-        t.query(sum=["x"]).exact_sums()
+        t.statistics(sum=["x"]).exact_sums()
 
 
 def test_parallel_workers_do_take_part():
@@ -128,10 +128,10 @@ def test_columns_may_have_any_name(database):
     frame = pa.table({name: [float(at + k) for k in range(5)] for at, name in enumerate(names)})
     data = stored(database, frame)
     facts = {"bounds": dict.fromkeys(names, (0, 40))}
-    wanted = tables.Table(frame.to_pandas(), **facts).query(sum=names).exact_sums()
-    assert np.array_equal(tables.Table(data, **facts).query(sum=names).exact_sums(), wanted)
+    wanted = tables.Table(frame.to_pandas(), **facts).statistics(sum=names).exact_sums()
+    assert np.array_equal(tables.Table(data, **facts).statistics(sum=names).exact_sums(), wanted)
     view = data.filter(data["%s"] > 4).mutate(z=data["quo'te"] + 1)
-    assert tables.Table(view).query(count=True).exact_sums().tolist() == [3]
+    assert tables.Table(view).statistics(count=True).exact_sums().tolist() == [3]
 
 
 def test_small_letters_are_those_of_ascii_in_postgres_and_all_in_duckdb():
@@ -140,7 +140,7 @@ def test_small_letters_are_those_of_ascii_in_postgres_and_all_in_duckdb():
     for database in DATABASES:
         data = stored(database, pa.table({"s": ["A", "É", "é", "a"]}))
         t = tables.Table(data.mutate(z=data.s.lower(), y=data.s.upper()))
-        asked = [t.query(count=True, by={name: ["a", "é", "A", "É"]}) for name in "zy"]
+        asked = [t.statistics(count=True, by={name: ["a", "é", "A", "É"]}) for name in "zy"]
         found[database] = [query.exact_sums().tolist() for query in asked]
     assert found["in-postgres"] == [[2, 1, 0, 1], [0, 1, 2, 1]]
     assert found["in-duckdb"] == [[2, 2, 0, 0], [0, 0, 2, 2]]
@@ -157,15 +157,15 @@ def test_types_of_users_are_refused_where_they_are_read_and_counted_where_not():
     execute(con, "INSERT INTO own_types (m, a, x) VALUES ('low', 20, 1), ('high', 30, 2)")
     data = table(con, "own_types")
     t = tables.Table(data, bounds={"x": (0, 4), "twice": (0, 4)})
-    assert t.query(count=True).exact_sums().tolist() == [2]
-    one, two = t.query(sum=["twice"]).exact_sums(), t.query(sum=["x"]).exact_sums()
+    assert t.statistics(count=True).exact_sums().tolist() == [2]
+    one, two = t.statistics(sum=["twice"]).exact_sums(), t.statistics(sum=["x"]).exact_sums()
     assert one.tolist() != two.tolist()
     for ask in (
         lambda: tables.Table(data, bounds={"a": (0, 40)}),
         lambda: tables.Table(data, domains={"m": ["low", "high"]}),
         lambda: tables.Table(data.filter(data.a.cast("float64") > 3)),
         lambda: tables.Table(data.mutate(z=data.m.cast("string"))),
-        lambda: tables.Table(data, unit=tables.Person("m", 1)).query(count=True).exact_sums(),
+        lambda: tables.Table(data, unit=tables.Person("m", 1)).statistics(count=True).exact_sums(),
     ):
         with pytest.raises(inid.ArgumentError, match=r"holds Object|type that is not read here"):
             ask()
@@ -199,7 +199,7 @@ def test_whoever_changes_a_table_waits_for_the_release(change):
     con = connection("in-postgres")
     execute(con, "DROP TABLE IF EXISTS z; DROP TABLE IF EXISTS moved; CREATE TABLE moved (x float8)")
     execute(con, "INSERT INTO moved VALUES (1), (2)")
-    query = tables.Table(table(con, "moved"), bounds={"x": (0, 4)}).query(count=True)
+    query = tables.Table(table(con, "moved"), bounds={"x": (0, 4)}).statistics(count=True)
     with query.table.source.snapshot():
         query.check()
         with psycopg.connect(postgres_server().url, options="-c lock_timeout=200ms") as other:
@@ -216,7 +216,7 @@ def test_whoever_changes_a_table_waits_for_the_release(change):
 def test_a_table_that_was_made_anew_is_another_one(database):
     con = connection(database)
     execute(con, "DROP TABLE IF EXISTS anew; CREATE TABLE anew (x float8)")
-    query = tables.Table(table(con, "anew"), bounds={"x": (0, 4)}).query(count=True)
+    query = tables.Table(table(con, "anew"), bounds={"x": (0, 4)}).statistics(count=True)
     execute(con, "DROP TABLE anew; CREATE TABLE anew (x float8)")
     ledger = inid.Ledger(total=inid.PureDP(1.0))
     with pytest.raises(inid.ArgumentError, match="has changed"):
@@ -228,7 +228,7 @@ def test_a_table_that_was_made_anew_is_another_one(database):
 def test_in_duckdb_a_snapshot_keeps_a_table_as_it_was(change):
     con = connection("in-duckdb")
     execute(con, "CREATE TABLE moved AS SELECT 1.0 AS x UNION ALL SELECT 2.0")
-    query = tables.Table(table(con, "moved"), bounds={"x": (0, 4)}).query(count=True)
+    query = tables.Table(table(con, "moved"), bounds={"x": (0, 4)}).statistics(count=True)
     with query.table.source.snapshot():
         query.check()
         con.con.cursor().execute(change)
@@ -242,4 +242,4 @@ def test_a_file_that_another_process_writes_is_refused_without_its_words(tmp_pat
         with pytest.raises(inid.ArgumentError, match="cannot be opened") as caught:
             tables.database_table(path, "people")
     assert caught.value.__cause__ is None
-    assert tables.Table(tables.database_table(path, "people")).query(count=True).exact_sums().tolist() == [0]
+    assert tables.Table(tables.database_table(path, "people")).statistics(count=True).exact_sums().tolist() == [0]

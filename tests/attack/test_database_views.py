@@ -62,7 +62,7 @@ def test_views_that_are_safe_for_people_are_read(world, name):
     view, owners = SAFE[name](world["people"], world["visits"], world["codes"])
     table_of_people = people_count(view, world, persons=_of(view))
     keys = sorted(set(owners)) or [1]
-    found = table_of_people.query(count=True, by={"pid": keys}).exact_sums().tolist()
+    found = table_of_people.statistics(count=True, by={"pid": keys}).exact_sums().tolist()
     assert found == [owners.count(key) for key in keys]
 
 
@@ -124,7 +124,7 @@ def test_people_are_told_apart_by_letters(world):
     """Under a case-insensitive collation "a" and "A" would be one person in a join, and two everywhere else."""
     p, v = world["people"], world["visits"]
     view = p.join(v, p.name == v.who)
-    found = people_count(view, world, "name", BY_NAME).query(count=True, by={"name": ["a", "A"]}).exact_sums()
+    found = people_count(view, world, "name", BY_NAME).statistics(count=True, by={"name": ["a", "A"]}).exact_sums()
     assert found.tolist() == [2, 1]
     lowered = p.mutate(low=p.name.lower())
     with pytest.raises(inid.ArgumentError, match="without an equality"):
@@ -163,7 +163,7 @@ ROWS_UNSAFE = {
 @pytest.mark.parametrize("name", ROWS_SAFE)
 def test_views_of_rows_that_are_safe_are_read(world, name):
     view, rows = ROWS_SAFE[name](world["people"], world["visits"], world["codes"])
-    assert tables.Table(view, public=[world["codes"]]).query(count=True).exact_sums().tolist() == [rows]
+    assert tables.Table(view, public=[world["codes"]]).statistics(count=True).exact_sums().tolist() == [rows]
 
 
 @pytest.mark.parametrize("name", ROWS_UNSAFE)
@@ -171,7 +171,7 @@ def test_views_in_which_a_row_counts_twice_are_refused(world, name):
     make, why = ROWS_UNSAFE[name]
     view = make(world["people"], world["visits"], world["codes"])
     with pytest.raises(inid.ArgumentError, match=why):
-        tables.Table(view, public=[world["codes"]]).query(count=True).exact_sums()
+        tables.Table(view, public=[world["codes"]]).statistics(count=True).exact_sums()
 
 
 def test_a_public_number_of_rows_is_that_of_a_table(world):
@@ -188,7 +188,7 @@ def test_a_key_that_is_no_longer_unique_is_found_in_the_snapshot_of_the_release(
     execute(con, "DROP TABLE IF EXISTS places; CREATE TABLE places (region bigint, n bigint)")
     execute(con, "INSERT INTO places VALUES (1, 1), (2, 2)")
     p, places = world["people"], table(con, "places")
-    query = tables.Table(p.join(places, "region"), public=[places]).query(count=True)
+    query = tables.Table(p.join(places, "region"), public=[places]).statistics(count=True)
     ledger = inid.Ledger(total=inid.PureDP(1.0))
     execute(con, "INSERT INTO places VALUES (2, 3)")
     with pytest.raises(inid.ArgumentError, match="two rows with one key"):
@@ -199,7 +199,7 @@ def test_a_key_that_is_no_longer_unique_is_found_in_the_snapshot_of_the_release(
 def test_a_table_that_has_changed_is_refused_before_the_charge(world):
     con = world["con"]
     execute(con, "DROP TABLE IF EXISTS moving; CREATE TABLE moving (x float8)")
-    query = tables.Table(table(con, "moving"), bounds={"x": (0, 1)}).query(sum=["x"])
+    query = tables.Table(table(con, "moving"), bounds={"x": (0, 1)}).statistics(sum=["x"])
     execute(con, "ALTER TABLE moving ALTER COLUMN x TYPE varchar(9)")
     ledger = inid.Ledger(total=inid.PureDP(1.0))
     with pytest.raises(inid.ArgumentError, match="has changed"):
@@ -224,17 +224,17 @@ def test_a_column_of_nothing_has_its_type(world, kind):
     chosen = ibis.ifelse(p.age > 40, ibis.null(kind), ibis.null(kind))
     for view in (p.mutate(z=ibis.null(kind)), p.mutate(z=chosen)):
         if kind in MISSING:
-            assert tables.Table(view).query(count=True, by={"z": MISSING[kind]}).exact_sums().tolist() == [0]
+            assert tables.Table(view).statistics(count=True, by={"z": MISSING[kind]}).exact_sums().tolist() == [0]
         if kind not in ("string", "boolean"):
             t = tables.Table(view.mutate(w=view.z + 1), bounds={"z": (0, 1), "w": (0, 1)})
-            assert not t.query(mean=["z", "w"]).exact_sums().any()
+            assert not t.statistics(mean=["z", "w"]).exact_sums().any()
 
 
 def test_a_column_of_nothing_is_united_with_one_of_its_type(world):
     p = world["people"]
     view = p.select("pid", z=ibis.null("int64")).union(p.select("pid", z=p.region), distinct=False)
     t = tables.Table(view, unit=tables.Person("pid", 2))
-    assert t.query(count=True, by={"z": [1, 2]}).exact_sums().tolist() == [1, 2]
+    assert t.statistics(count=True, by={"z": [1, 2]}).exact_sums().tolist() == [1, 2]
 
 
 def test_a_missing_value_of_another_type_is_refused_by_its_type(world):

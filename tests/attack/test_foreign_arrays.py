@@ -68,11 +68,11 @@ CALLS = {
     "majorizes": lambda x: inid.majorizes(x, [1.0]),
     "bounds": lambda x: tables.Table(pd.DataFrame({"age": [1.0]}), bounds={"age": x}),
     "missing": lambda x: tables.Table(pd.DataFrame({"age": [1.0]}), bounds={"age": (0, 9)}, missing={"age": x}),
-    "quantile": lambda x: table().query(quantile={"age": x}),
-    "cdf": lambda x: table().query(cdf={"age": x}),
-    "mean": lambda x: table().query(mean=x),
-    "bins": lambda x: table().query(histogram={"age": x}),
-    "tolerance of a mean": lambda x: table().query(mean=["age"]).plan(PURE, tolerance={"age": x}),
+    "quantile": lambda x: table().quantiles({"age": x}),
+    "cdf": lambda x: table().quantiles(cdf={"age": x}),
+    "mean": lambda x: table().statistics(mean=x),
+    "bins": lambda x: table().statistics(histogram={"age": x}),
+    "tolerance of a mean": lambda x: table().statistics(mean=["age"]).plan(PURE, tolerance={"age": x}),
     "bounds of a fit": lambda x: fitted(bounds=x),
     "bounds of a target": lambda x: fitted(bounds_y=x),
     "penalty": lambda x: fitted(alpha=x),
@@ -97,10 +97,12 @@ def test_no_message_prints_a_number_of_an_array(call, kind):
         assert f"{NUMBER:g}" not in said
 
 
-@pytest.mark.parametrize("argument", ["mean", "sum", "marginals"])
-def test_columns_that_are_named_twice_are_named_by_their_places(argument):
+@pytest.mark.parametrize(
+    ("method", "argument"), [("statistics", "mean"), ("statistics", "sum"), ("marginals", "count")]
+)
+def test_columns_that_are_named_twice_are_named_by_their_places(method, argument):
     """The values of a column may have been passed as a list."""
-    said = said_to(lambda x: table().query(**{argument: x}), ["Zanzibar", "Zanzibar"])
+    said = said_to(lambda x: getattr(table(), method)(**{argument: x}), ["Zanzibar", "Zanzibar"])
     assert said
     assert "Zanzibar" not in said
 

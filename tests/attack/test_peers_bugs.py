@@ -83,7 +83,7 @@ def test_the_delta_of_zcdp_ends_on_the_safe_side(rho, delta):
 def test_counts_beyond_32_bits_are_kept(monkeypatch, count):
     engine = module_with("inid.tables.engines", "Pandas").Pandas
     people = pd.DataFrame({"k": ["a", "b"]})
-    query = tables.Table(people).query(count=True, by={"k": ["a", "b"]})
+    query = tables.Table(people).statistics(count=True, by={"k": ["a", "b"]})
     exact = []
     for rows in (count, count + 1):
         monkeypatch.setattr(engine, "rows", lambda *_, rows=rows: [("a", rows)])
@@ -100,7 +100,7 @@ def test_one_way_tables_of_synthetic_rows_are_not_biased():
     people = pd.DataFrame({"a": rng.choice(3, 3000, p=[0.7, 0.25, 0.05]), "b": rng.choice(2, 3000)})
     people["c"] = (people.a + people.b) % 2
     table = tables.Table(people, domains={"a": [0, 1, 2], "b": [0, 1], "c": [0, 1]})
-    query = table.query(synthetic=True)
+    query = table.synthesize()
     plan = query.plan(inid.ApproxDP(1.0, 1e-6))
     shares = []
     for seed in range(24):
@@ -122,7 +122,7 @@ def test_each_row_is_clipped_before_the_sum():
     people = pd.DataFrame({"x": np.ones(100), "y": np.ones(100)})
     loud = pd.concat([people, pd.DataFrame({"x": [1e300], "y": [-1e300]})])
     bounds = {"x": (0.0, 2.0), "y": (0.0, 2.0)}
-    queries = [tables.Table(data, bounds=bounds).query(sum=["x", "y"]) for data in (people, loud)]
+    queries = [tables.Table(data, bounds=bounds).statistics(sum=["x", "y"]) for data in (people, loud)]
     plan = queries[0].plan(inid.PureDP(1.0))
     with inid.testing.unsafe_no_noise():
         first, second = (np.array([row.estimate for row in query.release(plan).answers]) for query in queries)
@@ -150,7 +150,7 @@ def test_a_sum_far_from_zero_moves_by_no_more_than_its_set(neighbours):
     frame = pd.DataFrame({"y": y})
     other = frame.iloc[1:] if neighbours == "add_remove" else frame.assign(y=[9_000.0, *y[1:]])
     first, second = (
-        tables.Table(data, bounds={"y": (9_000, 10_000)}, neighbours=neighbours, rows=50).query(sum=["y"])
+        tables.Table(data, bounds={"y": (9_000, 10_000)}, neighbours=neighbours, rows=50).statistics(sum=["y"])
         for data in (frame, other)
     )
     plan = first.plan(inid.PureDP(1.0))

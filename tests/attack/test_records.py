@@ -34,7 +34,7 @@ def resealed(record):
 def record():
     frame = pd.DataFrame({"age": [31.0, 44.0, 58.0] * 50, "sex": ["F", "M", "F"] * 50})
     table = tables.Table(frame, bounds={"age": (0, 100)}, unit="row")
-    query = table.query(count=True, mean=["age"], histogram={"age": [0, 40, 100]}, by={"sex": ["F", "M"]})
+    query = table.statistics(count=True, mean=["age"], histogram={"age": [0, 40, 100]}, by={"sex": ["F", "M"]})
     return json.loads(json.dumps(query.release(query.plan(inid.PureDP(epsilon=1.0))).to_dict()))
 
 

@@ -50,14 +50,14 @@ PERSON = tables.Person("id", max_rows=2)
 
 
 QUERIES = {
-    "means by key": lambda t, n: t.query(mean=[n], count=True, by={f"{n}2": [f"{n}0", f"{n}1"]}),
-    "a histogram": lambda t, n: t.query(histogram={f"{n}2": [f"{n}0", f"{n}1"]}),
-    "a covariance": lambda t, n: t.query(covariance=[n]),
-    "tables of counts": lambda t, n: t.query(marginals=[(f"{n}2",)]),
-    "quantiles": lambda t, n: t.query(quantile={n: [0.5]}, by={f"{n}2": [f"{n}0", f"{n}1"]}),
-    "a distribution": lambda t, n: t.query(cdf={n: [(), (f"{n}2",)]}),
-    "discovery": lambda t, n: t.query(count_distinct=True, by={f"{n}2": tables.discover(delta=1e-8)}),
-    "a choice": lambda t, n: t.query(choose={f"{n}2": [f"{n}0", f"{n}1"]}),
+    "means by key": lambda t, n: t.statistics(mean=[n], count=True, by={f"{n}2": [f"{n}0", f"{n}1"]}),
+    "a histogram": lambda t, n: t.statistics(histogram={f"{n}2": [f"{n}0", f"{n}1"]}),
+    "a covariance": lambda t, n: t.statistics(covariance=[n]),
+    "tables of counts": lambda t, n: t.marginals([(f"{n}2",)]),
+    "quantiles": lambda t, n: t.quantiles({n: [0.5]}, by={f"{n}2": [f"{n}0", f"{n}1"]}),
+    "a distribution": lambda t, n: t.quantiles(cdf={n: [(), (f"{n}2",)]}),
+    "discovery": lambda t, n: t.select_partitions(f"{n}2", delta=1e-8, count_distinct=True),
+    "a choice": lambda t, n: t.largest_group({f"{n}2": [f"{n}0", f"{n}1"]}),
 }
 
 

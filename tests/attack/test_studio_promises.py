@@ -207,7 +207,7 @@ def test_a_killed_process_holds_no_release(tmp_path):
 
 def test_a_combination_of_sums_counts_what_a_row_adds(page):
     people = inid.tables.Table("people.csv", domains={"sex": ["F", "M"]}, bounds={"income": (0, 1e50)}, max_rows=100)
-    asked = people.query(marginals=[["sex"]], sum={"income": [["sex"]]})
+    asked = people.marginals([["sex"]], sum={"income": [["sex"]]})
     result = asked.release(asked.plan(inid.PureDP(1.0)))
     assert result.combine({"sex": {"F": 1e9}}, sum="income").std < float("inf")
     with pytest.raises(inid.ArgumentError, match=r"times the largest value 1e\+50"):

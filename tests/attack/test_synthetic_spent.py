@@ -62,7 +62,7 @@ def asked_of(rows, case):
     domains = {"a": ["x", "y"], "b": [1, 2]}
     t = tables.Table(frame, domains=domains, bounds={"c": (0, 3)}, unit=unit, **facts)
     t = t if case["where"] is None else t.where(case["where"])
-    pub = t.publication(rows={"synthetic": True, **case["asked"]}, people={"count": True, "by": {"a": ["x", "y"]}})
+    pub = tables.Publication(rows=t.synthesize(**case["asked"]), people=t.statistics(count=True, by={"a": ["x", "y"]}))
     return pub.queries["rows"], pub
 
 

@@ -189,7 +189,7 @@ def query_of(rows, people, *, relation, person, where, other):
     t = tables.Table(
         frame, domains=DOMAINS, bounds={"c": (0, 4)}, bins={"c": 2}, other=other, unit=unit, neighbours=relation
     )
-    return (t.where("c < 2 or b == 1") if where else t).query(synthetic=True)
+    return (t.where("c < 2 or b == 1") if where else t).synthesize()
 
 
 def neighbours(*, relation, person):
@@ -270,7 +270,7 @@ def test_null_is_not_nothing():
         found = []
         for own in (frame, nulls):
             t = tables.Table(own, domains={"a": ["x", "y"], "b": ["u", "v"]}, neighbours=relation)
-            query = t.query(synthetic=True)
+            query = t.synthesize()
             plan = query.plan(PROMISE)
             found.append(query.question.step_numbers(query.exact(plan), ()))
         assert (length(plan.steps[0].sensitivity, found[0] - found[1]) <= 1) is holds
@@ -371,7 +371,7 @@ def test_noise_of_the_last_step_that_does_not_follow_from_the_scores_is_refused(
 def numbers_of_rows(frame, draws):
     """How many rows `rows()` makes, of releases of one table."""
     t = tables.Table(frame, domains={"a": ["x", "y"], "b": ["u", "v"]})
-    query = t.query(synthetic=True)
+    query = t.synthesize()
     question, plan = query.question, query.plan(PROMISE)
     first, exact = plan.steps[0], question.step_numbers(query.exact(plan), ())
     found = []

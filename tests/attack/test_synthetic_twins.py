@@ -29,7 +29,7 @@ def query_of(seed=0, rows=200):
     a, b = rng.integers(0, 2, rows), rng.integers(0, 3, rows)
     c = (a if seed % 2 else b % 2) + 1
     frame = pd.DataFrame({"a": np.array(["x", "y"])[a], "b": np.array(["u", "v", "w"])[b], "c": c})
-    return tables.Table(frame, domains=DOMAINS, other="drop").query(synthetic=True)
+    return tables.Table(frame, domains=DOMAINS, other="drop").synthesize()
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace", "zero_out"])

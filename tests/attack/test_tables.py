@@ -48,7 +48,7 @@ MAKERS = {
 def test_one_hostile_number_moves_the_sums_within_the_box(tmp_path, maker, missing):
     def sums(values):
         data = maker(pa.table({"x": pa.array(values, pa.float64())}), tmp_path)
-        query = tables.Table(data, bounds=BOUNDS, missing=missing).query(
+        query = tables.Table(data, bounds=BOUNDS, missing=missing).statistics(
             count=True, sum=["x"], variance=["x"], histogram={"x": [0, 5, 10]}
         )
         return query, query.exact_sums() * query.units
@@ -78,7 +78,7 @@ def test_one_hostile_number_moves_the_sums_within_the_box(tmp_path, maker, missi
     ids=lambda value: "" if isinstance(value, list) else f"{type(value).__module__}-{value.shape}",
 )
 def test_numbers_of_every_type_are_held_to_their_bounds(data, wanted):
-    query = tables.Table(data, bounds=BOUNDS).query(sum=["x"])
+    query = tables.Table(data, bounds=BOUNDS).statistics(sum=["x"])
     assert (query.exact_sums() * query.units).tolist() == wanted
 
 
@@ -92,9 +92,10 @@ def test_what_one_object_of_a_pandas_column_is_changes_nothing_for_the_others(od
     """A frame of objects has no type of its own: narwhals reads one from the values."""
     frames = [pd.DataFrame({"k": pd.Series(rows, dtype=object)}) for rows in (values, [*values, odd])]
     queries = [
-        tables.Table(data, bounds={}).query(count=True, histogram={"k": tables.Categories(keys)}) for data in frames
+        tables.Table(data, bounds={}).statistics(count=True, histogram={"k": tables.Categories(keys)})
+        for data in frames
     ]
-    groups = [tables.Table(data, bounds={}).query(count=True, by={"k": keys}) for data in frames]
+    groups = [tables.Table(data, bounds={}).statistics(count=True, by={"k": keys}) for data in frames]
     for before, after in (queries, groups):
         moved = np.abs(after.exact_sums() - before.exact_sums())
         assert moved[1:].sum() <= 1
@@ -113,7 +114,7 @@ def test_one_object_of_a_pandas_column_is_read_on_its_own(values, odd, moved):
     """One text, boolean or large number makes objects of a column; what others add must not change."""
 
     def sums(rows):
-        query = tables.Table(pd.DataFrame({"x": rows}), bounds=BOUNDS).query(mean=["x"])
+        query = tables.Table(pd.DataFrame({"x": rows}), bounds=BOUNDS).statistics(mean=["x"])
         return query.exact_sums() * query.units
 
     assert (sums([*values, odd]) - sums(values)).tolist() == moved
@@ -127,7 +128,10 @@ def test_no_row_of_a_pandas_column_decides_what_is_refused_or_how_others_are_rea
         table = tables.Table(pd.DataFrame({"k": pd.Series(rows) if rows else []}), bounds={})
         listed = tables.Categories(keys)
         return np.concatenate(
-            [table.query(count=True, by={"k": keys}).exact_sums(), table.query(histogram={"k": listed}).exact_sums()]
+            [
+                table.statistics(count=True, by={"k": keys}).exact_sums(),
+                table.statistics(histogram={"k": listed}).exact_sums(),
+            ]
         )
 
     before, after = counts(values), counts([*values, odd])
@@ -138,7 +142,7 @@ def test_no_row_of_a_pandas_column_decides_what_is_refused_or_how_others_are_rea
 
 def test_whole_numbers_beyond_every_float_are_held_to_the_bounds():
     data = pd.DataFrame({"x": pd.Series([10**5000, -(10**5000), 1], dtype=object)})
-    query = tables.Table(data, bounds=BOUNDS).query(mean=["x"])
+    query = tables.Table(data, bounds=BOUNDS).statistics(mean=["x"])
     assert (query.exact_sums() * query.units).tolist() == [3, -4]
 
 
@@ -147,20 +151,22 @@ def test_mixed_orders_of_objects_are_by_size_then_by_letters():
     unit = tables.Person("u", max_rows=1, order_by="o")
     for extra in ([], [(2, "a", 1.0)], [(2, None, 1.0)], [(2, decimal.Decimal("1.5"), 1.0)]):
         rows = [(1, 9, 7.0), (1, 10, 3.0), *extra]
-        query = tables.Table(pd.DataFrame(rows, columns=["u", "o", "x"]), bounds=BOUNDS, unit=unit).query(sum=["x"])
+        query = tables.Table(pd.DataFrame(rows, columns=["u", "o", "x"]), bounds=BOUNDS, unit=unit).statistics(
+            sum=["x"]
+        )
         assert (query.exact_sums() * query.units)[-1] == 2 + (1 - 5) * len(extra)
 
 
 def test_one_missing_key_does_not_change_what_pandas_columns_are_refused():
     for values, wanted in (([1, 2, 1], [2, 1]), ([1, 2, None], [1, 1]), ([1, 2, 1.5], [1, 1])):
         data = pd.DataFrame({"k": values})
-        assert tables.Table(data, bounds={}).query(count=True, by={"k": [1, 2]}).exact_sums().tolist() == wanted
+        assert tables.Table(data, bounds={}).statistics(count=True, by={"k": [1, 2]}).exact_sums().tolist() == wanted
 
 
 def test_order_columns_of_mixed_objects_sort():
     data = pd.DataFrame({"user": [1, 1, 2], "when": pd.Series(["a", 5, None], dtype=object)})
     unit = tables.Person("user", max_rows=1, order_by="when")
-    assert tables.Table(data, bounds={}, unit=unit).query(count=True).exact_sums().tolist() == [2]
+    assert tables.Table(data, bounds={}, unit=unit).statistics(count=True).exact_sums().tolist() == [2]
 
 
 def test_a_collation_does_not_let_a_row_rename_a_group():
@@ -169,7 +175,7 @@ def test_a_collation_does_not_let_a_row_rename_a_group():
         connection = duckdb.connect()
         connection.execute("CREATE TABLE people (k VARCHAR COLLATE NOCASE)")
         connection.execute(f"INSERT INTO people VALUES {rows}")  # noqa: S608 - constants
-        query = tables.Table(connection.table("people"), bounds={}).query(
+        query = tables.Table(connection.table("people"), bounds={}).statistics(
             count=True, histogram={"k": ["F"]}, by={"k": ["F"]}
         )
         counts.append(query.exact_sums().tolist())
@@ -209,7 +215,7 @@ def test_names_of_the_query_itself_may_be_names_of_columns(maker):
         "key_0": ["a", "b"],
     }
     names = [name for name in columns if name != "key_0"]
-    query = tables.Table(maker(columns), bounds=dict.fromkeys(names, (0, 10))).query(
+    query = tables.Table(maker(columns), bounds=dict.fromkeys(names, (0, 10))).statistics(
         sum=names, variance=["one"], by={"key_0": ["b", "a"]}
     )
     found = dict(zip(query.labels, (query.exact_sums() * query.units).tolist(), strict=True))

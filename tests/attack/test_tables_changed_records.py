@@ -19,10 +19,10 @@ def table():
 
 
 KINDS = {
-    "statistics": lambda: table().query(count=True, mean=["age"], by={"sex": ["F", "M"]}),
-    "marginals": lambda: table().query(marginals=[("sex",), ("zip",)], sum={"age": [("sex",)]}),
-    "ordered": lambda: table().query(quantile={"age": [0.5]}),
-    "discovery": lambda: table().query(count=True, by={"zip": tables.discover(delta=1e-7)}),
+    "statistics": lambda: table().statistics(count=True, mean=["age"], by={"sex": ["F", "M"]}),
+    "marginals": lambda: table().marginals([("sex",), ("zip",)], sum={"age": [("sex",)]}),
+    "ordered": lambda: table().quantiles({"age": [0.5]}),
+    "discovery": lambda: table().select_partitions("zip", delta=1e-7),
 }
 
 
@@ -82,7 +82,8 @@ def test_a_release_that_does_not_say_whether_its_noise_was_real_is_refused(recor
 
 
 def test_a_choice_that_does_not_say_whether_its_noise_was_real_is_refused():
-    chosen = tables.choose(table(), {"zip": ["a", "b"]}, inid.PureDP(1.0)).selection.to_dict()
+    query = table().largest_group({"zip": ["a", "b"]})
+    chosen = query.release(query.plan(inid.PureDP(1.0))).selection.to_dict()
     inid.verify_record(chosen)
     with pytest.raises(inid.GuaranteeError):
         inid.verify_record({name: value for name, value in chosen.items() if name != "private"})

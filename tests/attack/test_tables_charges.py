@@ -22,7 +22,7 @@ def released(data, *, bounds=None, missing="omit", level=0.95, **asked):
     """The estimates without noise; a refusal after the charge fails the test."""
     ledger = inid.Ledger(total=inid.PureDP(1.0))
     try:
-        query = tables.Table(data, bounds=bounds or {}, missing=missing).query(**asked)
+        query = tables.Table(data, bounds=bounds or {}, missing=missing).statistics(**asked)
         plan = query.plan(inid.PureDP(1.0))
         with testing.unsafe_no_noise():
             found = query.release(plan, level=level)
@@ -49,7 +49,7 @@ def test_a_frame_without_columns_is_refused(data):
 
 @pytest.mark.parametrize("ledger", ["budget.db", 3, inid.Ledger, inid.PureDP(1.0)], ids=str)
 def test_what_is_no_ledger_is_refused(ledger):
-    query = tables.Table(pd.DataFrame({"x": [1.0]}), bounds=BOUNDS).query(sum=["x"])
+    query = tables.Table(pd.DataFrame({"x": [1.0]}), bounds=BOUNDS).statistics(sum=["x"])
     with pytest.raises(inid.ArgumentError, match="ledger must be"):
         query.release(query.plan(inid.PureDP(1.0)), ledger=ledger)
 
@@ -95,7 +95,7 @@ def test_nullable_booleans_in_every_role(data):
             released(data, histogram={"k": [True, False]}, missing={"k": fill})
     assert released(data, bounds={"k": (0, 1)}, sum=["k"], histogram={"k": [0, 0.5, 1]}) == [2, 1, 2]
     for unit, wanted in ((tables.Person("k", 1), 2), (tables.Person("k", 1, order_by="k"), 2)):
-        assert tables.Table(data, bounds={}, unit=unit).query(count=True).exact_sums().tolist() == [wanted]
+        assert tables.Table(data, bounds={}, unit=unit).statistics(count=True).exact_sums().tolist() == [wanted]
 
 
 @pytest.mark.parametrize("make", ["csv", "arrow", "relation", "two"])
@@ -111,7 +111,7 @@ def test_threads_on_one_duckdb_table_all_get_their_answers(tmp_path, make):
     answers, failures = [], []
 
     def work(at):
-        query = made[at % len(made)].query(count=True, mean=["x"], by={"k": ["F", "M"]})
+        query = made[at % len(made)].statistics(count=True, mean=["x"], by={"k": ["F", "M"]})
         try:
             answers.append(query.release(query.plan(inid.PureDP(1.0)), ledger=ledger).answers)
         except Exception as error:  # noqa: BLE001 - counted below
@@ -131,7 +131,7 @@ def test_types_that_no_query_can_use_are_refused_before_the_charge(monkeypatch):
     """The query is made, and its types are checked, before anything is paid; only its rows come after."""
     frames = [pd.DataFrame({"x": [1.0]}), pl.DataFrame({"x": [1.0]}), pa.table({"x": [1.0]})]
     for data in frames:
-        query = tables.Table(data, bounds=BOUNDS).query(sum=["x"])
+        query = tables.Table(data, bounds=BOUNDS).statistics(sum=["x"])
         plan, ledger = query.plan(inid.PureDP(1.0)), inid.Ledger(total=inid.PureDP(1.0))
         with monkeypatch.context() as patch:
             patch.setattr(
@@ -143,7 +143,7 @@ def test_types_that_no_query_can_use_are_refused_before_the_charge(monkeypatch):
 
 
 def test_an_answer_survives_an_engine_that_cannot_make_a_frame_of_it(monkeypatch):
-    query = tables.Table(pd.DataFrame({"x": [1.0]}), bounds=BOUNDS).query(sum=["x"])
+    query = tables.Table(pd.DataFrame({"x": [1.0]}), bounds=BOUNDS).statistics(sum=["x"])
     monkeypatch.setattr("inid.tables.engines.pandas.Pandas.answer", lambda *_: 1 / 0)
     result = query.release(query.plan(inid.PureDP(1.0)))
     assert len(result.answers) == 1
@@ -170,7 +170,7 @@ def test_columns_of_spark_are_found_whatever_they_are_called():
 
 def test_a_table_without_a_relation_takes_the_ledgers():
     table = tables.Table(pd.DataFrame({"x": [1.0, 2.0]}), bounds=BOUNDS, missing={"x": 5})
-    query = table.query(count=True, mean=["x"])
+    query = table.statistics(count=True, mean=["x"])
     for relation in ("add_remove", "replace", "zero_out"):
         ledger = inid.Ledger(total=inid.PureDP(1.0), neighbours=relation)
         plan = query.plan(inid.PureDP(1.0), ledger=ledger)
@@ -180,7 +180,7 @@ def test_a_table_without_a_relation_takes_the_ledgers():
         assert result.question.neighbours == relation
         tables.verify_result(result.to_dict())
     assert query.plan(inid.PureDP(1.0)).noise.sensitivity.neighbours == "add_remove"
-    stated = tables.Table(pd.DataFrame({"x": [1.0]}), bounds=BOUNDS, neighbours="add_remove").query(sum=["x"])
+    stated = tables.Table(pd.DataFrame({"x": [1.0]}), bounds=BOUNDS, neighbours="add_remove").statistics(sum=["x"])
     ledger = inid.Ledger(total=inid.PureDP(1.0), neighbours="replace")
     with pytest.raises(inid.InidError, match="neighbours"):
         stated.release(stated.plan(inid.PureDP(1.0), ledger=ledger), ledger=ledger)
@@ -191,7 +191,7 @@ def test_zero_out_has_the_bounds_of_adding_one_row_and_a_public_number_of_rows()
     frame = pd.DataFrame({"x": [1.0, 2.0], "k": ["a", "b"], "u": [1, 2]})
 
     def limits(relation, unit="row", **asked):
-        query = tables.Table(frame, bounds=BOUNDS, neighbours=relation, unit=unit).query(count=True, **asked)
+        query = tables.Table(frame, bounds=BOUNDS, neighbours=relation, unit=unit).statistics(count=True, **asked)
         return [dict(zip(s.labels, s.limits.tolist(), strict=True)) for s in query.all_sensitivities([1.0] * 9)]
 
     for asked in ({"variance": ["x"]}, {"mean": ["x"], "by": {"k": ["a", "b"]}}, {"histogram": {"k": ["a"]}}):
@@ -211,9 +211,9 @@ def test_a_sum_around_zero_holds_the_rounding_of_its_rows_in_its_interval(count)
     """Without it, ten million rows at max_rows = 2^40 have a quarter of the coverage."""
     bounds, number = {"x": (-1, 1)}, 100_000
     table = tables.Table(pd.DataFrame({"x": [0.0]}), bounds=bounds, max_rows=2**40)
-    step = table.query(sum=["x"]).layout.values["x"].step
+    step = table.statistics(sum=["x"]).layout.values["x"].step
     values = np.full(number, 0.4999 * step)
-    query = tables.Table(pd.DataFrame({"x": values}), bounds=bounds, max_rows=2**40).query(count=count, sum=["x"])
+    query = tables.Table(pd.DataFrame({"x": values}), bounds=bounds, max_rows=2**40).statistics(count=count, sum=["x"])
     with testing.unsafe_no_noise():
         *_, row = query.release(query.plan(inid.PureDP(1000.0))).answers
     assert row.estimate == 0
@@ -224,7 +224,9 @@ def test_a_sum_around_zero_holds_the_rounding_of_its_rows_in_its_interval(count)
 
 def test_accuracy_first_covers_the_rounding_and_every_statistic():
     frame = pd.DataFrame({"x": np.linspace(0, 10, 1000)})
-    query = tables.Table(frame, bounds=BOUNDS, rows=1000).query(count=True, mean=["x"], histogram={"x": [0, 5, 10]})
+    query = tables.Table(frame, bounds=BOUNDS, rows=1000).statistics(
+        count=True, mean=["x"], histogram={"x": [0, 5, 10]}
+    )
     wanted = {"count": 10, "x": 0.2, "histogram": 20}
     made = query.plan_for_accuracy(wanted, failure=0.05, delta=1e-6)
     assert made.plan.certificate.promise == made.alternatives[0].certificate.promise
@@ -236,7 +238,7 @@ def test_accuracy_first_covers_the_rounding_and_every_statistic():
     for at, (value, limit) in enumerate(zip(exact, limits, strict=True)):
         misses = sum(abs(found[at].estimate - value) > limit for found in rows)
         assert misses <= 15  # of 100, where 5 are expected at most
-    coarse = tables.Table(frame, bounds=BOUNDS, rows=1000, max_rows=2**40).query(sum=["x"])
+    coarse = tables.Table(frame, bounds=BOUNDS, rows=1000, max_rows=2**40).statistics(sum=["x"])
     with pytest.raises(inid.ArgumentError, match="exceed the rounding"):
         coarse.plan_for_accuracy({"sum(x)": 1e-4})
 
@@ -254,6 +256,6 @@ def test_thousands_of_sums_and_keys_take_little_work():
     ]
     for table, what in asked:
         start = time.process_time()
-        query = table.query(**what)
+        query = table.statistics(**what)
         query.release(query.plan(inid.ApproxDP(1.0, 1e-6)))
         assert time.process_time() - start < 3  # under half a second on an idle core

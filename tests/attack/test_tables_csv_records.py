@@ -97,8 +97,8 @@ def test_one_row_of_many_megabytes_moves_a_count_by_one_at_most(tmp_path, number
         file.write(b'",3\n' + b"b,2\n" * 1000)
     query = {"count": True, "by": {"x": [1, 2, 3, 7]}}
     read = 4 * number < 2**26
-    assert tables.Table(path).query(**query).exact_sums().tolist() == [1000, 1000, int(read), 0]
-    assert tables.Table(path, neighbours="replace").query(**query).exact_sums().tolist() == [1000, 1000, 1, 0]
+    assert tables.Table(path).statistics(**query).exact_sums().tolist() == [1000, 1000, int(read), 0]
+    assert tables.Table(path, neighbours="replace").statistics(**query).exact_sums().tolist() == [1000, 1000, 1, 0]
 
 
 def test_copies_without_long_records_are_removed(tmp_path, small, monkeypatch):
@@ -109,7 +109,7 @@ def test_copies_without_long_records_are_removed(tmp_path, small, monkeypatch):
     table = tables.Table(path)
     (folder,) = [entry for entry in tmp_path.iterdir() if entry.is_dir()]
     assert folder.stat().st_mode & 0o77 == 0
-    assert table.query(count=True).exact_sums().tolist() == [2]
+    assert table.statistics(count=True).exact_sums().tolist() == [2]
     del table
     assert [entry for entry in tmp_path.iterdir() if entry.is_dir()] == []
 
@@ -121,15 +121,15 @@ def test_a_file_that_is_not_unicode_is_refused_before_a_charge_where_every_row_c
     for neighbours in ("replace", "zero_out"):
         with pytest.raises(inid.ArgumentError, match="UTF-8"):
             tables.Table(path, neighbours=neighbours)
-    assert tables.Table(path).query(count=True, by={"x": [1]}).exact_sums()[0] in (1, 2)
+    assert tables.Table(path).statistics(count=True, by={"x": [1]}).exact_sums()[0] in (1, 2)
     path.write_bytes("u,x\na,é\n".encode())
-    assert tables.Table(path, neighbours="replace").query(count=True).exact_sums().tolist() == [1]
+    assert tables.Table(path, neighbours="replace").statistics(count=True).exact_sums().tolist() == [1]
 
 
 def test_a_file_that_changes_after_it_was_checked_is_refused_before_a_charge(tmp_path):
     path = tmp_path / "people.csv"
     path.write_bytes(b"u,x\na,1\nb,2\n")
-    query = tables.Table(path, bounds={"x": (0, 10)}).query(count=True, sum=["x"])
+    query = tables.Table(path, bounds={"x": (0, 10)}).statistics(count=True, sum=["x"])
     plan, ledger = query.plan(inid.PureDP(1.0)), inid.Ledger(total=inid.PureDP(1.0))
     path.write_bytes(b'u,x\na,1\n"b,2\n')
     with pytest.raises(tables.EngineError, match="make the table again"):

@@ -187,7 +187,7 @@ def test_an_odd_line_of_a_csv_file_stops_nothing(tmp_path):
 def test_no_line_is_left_out_where_the_number_of_rows_is_exact(tmp_path):
     path = tmp_path / "people.csv"
     path.write_bytes(b"u,x\na,1\nb,none\nc\nd,1,2\n" + b"e" * 3_000_000 + b",3\n")
-    query = tables.Table(path, bounds={"x": (0, 10)}, neighbours="replace").query(count=True, sum=["x"])
+    query = tables.Table(path, bounds={"x": (0, 10)}, neighbours="replace").statistics(count=True, sum=["x"])
     assert query.exact_sums()[0] == 5
 
 
@@ -196,7 +196,7 @@ def test_a_panic_is_an_engines_failure_and_an_interrupt_is_not(monkeypatch, capf
         k=pl.col("d").cast(pl.Date).cast(pl.String)
     )
     ledger = inid.Ledger(total=inid.PureDP(1.0))
-    query = tables.Table(days, bounds={}).query(count=True, by={"k": ["1970-01-06"]})
+    query = tables.Table(days, bounds={}).statistics(count=True, by={"k": ["1970-01-06"]})
     with pytest.raises(tables.EngineError, match="PanicException") as error:
         query.release(query.plan(inid.PureDP(1.0)), ledger=ledger)
     assert "out-of-range" not in str(error.value)
@@ -234,8 +234,8 @@ def test_messages_and_tables_print_no_category():
             tables.Table(data, bounds={"k": (0, 1)})
         table = tables.Table(data, bounds={})
         with pytest.raises(inid.ArgumentError) as key:
-            table.query(count=True, by={"k": [1, 2]})
-        for text in (str(number.value), str(key.value), repr(table), repr(table.query(count=True))):
+            table.statistics(count=True, by={"k": [1, 2]})
+        for text in (str(number.value), str(key.value), repr(table), repr(table.statistics(count=True))):
             assert not any(name in text for name in names)
         assert "Enum" in str(number.value)
 
@@ -263,14 +263,14 @@ def test_nan_in_an_order_column_is_missing_on_every_engine(tmp_path, other):
 def test_two_groups_of_one_key_add_up(monkeypatch):
     """An engine that told -0.0 from 0 would return two groups for one public key."""
     monkeypatch.setattr("inid.tables.engines.pandas.Pandas.rows", lambda *_: [(0, 2), (-0.0, 3)])
-    query = tables.Table(pd.DataFrame({"k": [0]})).query(count=True, by={"k": [0, 1]})
+    query = tables.Table(pd.DataFrame({"k": [0]})).statistics(count=True, by={"k": [0, 1]})
     assert query.exact_sums().tolist() == [5, 0]
 
 
 def test_a_missing_value_adds_nothing_where_the_middle_is_not_on_the_grid():
     bounds = {"x": (-1.0, -0.9999999999993279)}
     rows = pl.DataFrame({"x": [None, math.nan]}, schema={"x": pl.Float64})
-    query = tables.Table(rows, bounds=bounds).query(covariance=["x"], mean=["x"])
+    query = tables.Table(rows, bounds=bounds).statistics(covariance=["x"], mean=["x"])
     assert query.layout.values["x"].integer(query.layout.values["x"].middle) != 0
     assert query.exact_sums().tolist() == [0, 0, 0]
 

@@ -23,7 +23,7 @@ BOUNDS = {"x": (0, 10)}
 
 
 def counted(path, **facts):
-    return tables.Table(path, bounds=BOUNDS, **facts).query(count=True, sum=["x"]).exact_sums().tolist()[0]
+    return tables.Table(path, bounds=BOUNDS, **facts).statistics(count=True, sum=["x"]).exact_sums().tolist()[0]
 
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace", "zero_out", None])
@@ -121,7 +121,7 @@ def test_a_blank_line_is_refused_where_the_number_of_rows_is_public(tmp_path, co
     for neighbours in ("replace", "zero_out"):
         with pytest.raises(inid.ArgumentError, match="blank line"):
             tables.Table(path, bounds=BOUNDS, neighbours=neighbours)
-    query = tables.Table(path, bounds=BOUNDS).query(count=True)
+    query = tables.Table(path, bounds=BOUNDS).statistics(count=True)
     ledger = inid.Ledger(total=inid.PureDP(1.0), neighbours="replace")
     with pytest.raises(inid.ArgumentError, match="blank line"):
         query.plan(inid.PureDP(1.0), ledger=ledger)
@@ -145,7 +145,7 @@ def test_columns_of_several_files_are_matched_by_name(tmp_path):
     (tmp_path / "a.csv").write_text("x,k\n1,F\n2,M\n")
     (tmp_path / "b.csv").write_text("k,x\nF,7\n")
     (tmp_path / "c.csv").write_text("k,y\nF,7\n")
-    query = tables.Table(tmp_path / "*.csv", bounds=BOUNDS).query(count=True, sum=["x"], by={"k": ["F", "M"]})
+    query = tables.Table(tmp_path / "*.csv", bounds=BOUNDS).statistics(count=True, sum=["x"], by={"k": ["F", "M"]})
     assert (query.exact_sums() * query.units).tolist() == [3, 1, 2, 1, -2, -3]
 
 
@@ -153,7 +153,7 @@ def test_datasets_are_read_and_what_can_be_read_only_once_is_refused(tmp_path):
     table = pa.table({"x": [1.0, 2.0], "k": ["F", "M"]})
     pq.write_table(table, tmp_path / "people.parquet")
     data = ds.dataset(tmp_path)
-    query = tables.Table(data, bounds=BOUNDS).query(count=True, sum=["x"], by={"k": ["F"]})
+    query = tables.Table(data, bounds=BOUNDS).statistics(count=True, sum=["x"], by={"k": ["F"]})
     assert query.exact_sums().tolist() == query.exact_sums().tolist()
     assert (query.exact_sums() * query.units).tolist() == [1, 1, -4]
     for other in (table.to_reader(), data.scanner(), table.schema, table.column("x")):
@@ -168,7 +168,7 @@ def test_names_that_differ_in_case_alone_are_refused_by_duckdb_and_not_by_others
     (tmp_path / "people.csv").write_text("x,X\n1,2\n")
     with pytest.raises(inid.ArgumentError, match="each once"):
         tables.Table(tmp_path / "people.csv", bounds=BOUNDS)
-    query = tables.Table(pd.DataFrame(columns), bounds={"X": (0, 10)}).query(sum=["X"])
+    query = tables.Table(pd.DataFrame(columns), bounds={"X": (0, 10)}).statistics(sum=["X"])
     assert np.array_equal(query.exact_sums() * query.units, [2, -3])
 
 
@@ -183,7 +183,7 @@ def test_the_file_that_was_checked_is_read(tmp_path, monkeypatch, ending):
         getattr(frame, f"to_{ending}")(folder / f"x.{ending}", index=False)
     monkeypatch.chdir(tmp_path)
     for name in (f"~/x.{ending}", f"~/*.{ending}"):
-        query = inid.tables.Table(name).query(count=True)
+        query = inid.tables.Table(name).statistics(count=True)
         with monkeypatch.context() as moved:
             moved.chdir(elsewhere)
             made = query.release(query.plan(inid.PureDP(20.0)))
@@ -207,7 +207,7 @@ def test_a_file_of_the_same_size_and_time_is_seen_to_be_another(tmp_path, ending
     for file, values in ((path, [1.0, 2.0]), (other, [8.0, 9.0])):
         frame = pd.DataFrame({"x": values})
         frame.to_csv(file, index=False) if ending == "csv" else frame.to_parquet(file)
-    query = tables.Table(path, bounds={"x": (0, 10)}).query(sum=["x"])
+    query = tables.Table(path, bounds={"x": (0, 10)}).statistics(sum=["x"])
     plan, ledger, before = query.plan(inid.PureDP(1.0)), inid.Ledger(total=inid.PureDP(1.0)), path.stat()
     time.sleep(0.02)  # the system's clock of files moves in steps of a few milliseconds
     write(path, other.read_bytes())
@@ -234,7 +234,7 @@ def test_a_parquet_file_that_is_written_anew_is_refused_before_a_charge(tmp_path
     """With another type a single value would decide, after the charge, whether an answer comes."""
     path = tmp_path / "people.parquet"
     pq.write_table(pa.table({"x": [1.0, 2.0]}), path)
-    query = tables.Table(tmp_path / pattern, bounds={"x": (0, 10)}).query(sum=["x"])
+    query = tables.Table(tmp_path / pattern, bounds={"x": (0, 10)}).statistics(sum=["x"])
     plan, ledger = query.plan(inid.PureDP(1.0)), inid.Ledger(total=inid.PureDP(1.0))
     anew(pa.table({"y": [1.0]} if values is None else {"x": values}), path)
     with pytest.raises(tables.EngineError, match="changed"):

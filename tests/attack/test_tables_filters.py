@@ -41,7 +41,7 @@ def table(rows, relation, fill, where=WHERE):
 
 def contributions(asked, relation, fill, where=WHERE):
     """What each possible row adds to the exact sums; a row that adds nothing has zeros."""
-    found = [table([row], relation, fill, where).query(**asked).exact_sums().tolist() for row in ROWS]
+    found = [table([row], relation, fill, where).statistics(**asked).exact_sums().tolist() for row in ROWS]
     return [list(one) for one in dict.fromkeys(map(tuple, found))]
 
 
@@ -79,7 +79,7 @@ def every_set(query):
 @pytest.mark.parametrize("fill", FILLS, ids=["omit", "fill"])
 @pytest.mark.parametrize("relation", ["add_remove", "replace", "zero_out"])
 def test_no_neighbour_leaves_a_set_of_a_filtered_query(asked, fill, relation):
-    query = table(ROWS[:1], relation, fill).query(**asked)
+    query = table(ROWS[:1], relation, fill).statistics(**asked)
     moved = differences(contributions(asked, relation, fill), relation)
     assert len(moved) >= 2
     for s in every_set(query):
@@ -91,7 +91,7 @@ def test_no_neighbour_leaves_a_set_of_a_filtered_query(asked, fill, relation):
 def test_the_sets_of_the_whole_table_do_not_hold_a_filtered_one(relation):
     """The broken twin: with the facts of the unfiltered table the count would be exact, and E8 would apply."""
     for asked in ({"count": True}, {"count": True, "variance": ["x"], "mean": ["y"]}):
-        query = table(ROWS[:1], relation, FILLS[1]).query(**asked)
+        query = table(ROWS[:1], relation, FILLS[1]).statistics(**asked)
         broken = replace(query.question, view=View())
         moved = differences(contributions(asked, relation, FILLS[1]), relation)
         whole = [*broken.sensitivities, *broken.all_sensitivities([1.0] * len(query.layout.items))]
@@ -105,9 +105,9 @@ def broken_plan(question):
 
 @pytest.mark.parametrize("relation", ["replace", "zero_out"])
 def test_a_filtered_count_is_never_exact(relation):
-    whole = table(ROWS, relation, None, where=None).query(count=True)
+    whole = table(ROWS, relation, None, where=None).statistics(count=True)
     assert whole.sensitivities[0].limits.tolist() == [0.0]
-    query = table(ROWS, relation, None).query(count=True)
+    query = table(ROWS, relation, None).statistics(count=True)
     plan = query.plan(inid.PureDP(1.0))
     assert plan.noise.scales.min() > 0
     (row,) = query.release(plan).answers
@@ -119,9 +119,9 @@ def test_a_filtered_count_is_never_exact(relation):
 def test_a_filtered_total_of_marginals_is_never_exact():
     frame = pl.DataFrame({"a": ["x", "y"] * 5, "v": list(range(10))})
     made = tables.Table(frame, domains={"a": ["x", "y"]}, neighbours="replace")
-    whole = made.query(marginals=1)
+    whole = made.marginals(1)
     assert whole.release(whole.plan(inid.GaussianDP(1.0))).combine({(): {(): 1}}).std == 0
-    query = made.where("v >= 3").query(marginals=1)
+    query = made.where("v >= 3").marginals(1)
     plan = query.plan(inid.GaussianDP(1.0))
     assert query.release(plan).combine({(): {(): 1}}).std > 0
     with pytest.raises(ArgumentError, match="another query"):
@@ -141,7 +141,7 @@ def test_no_neighbour_leaves_the_set_of_filtered_marginals(relation, other):
         frame = pl.DataFrame([list(row.values()) for row in rows], schema=SCHEMA, orient="row")
         whole = tables.Table(frame, domains={"kind": domains["kind"]}, other=other, neighbours=relation)
         computed = whole.with_columns(up=tables.col("x") > 3, domains={"up": domains["up"]})
-        return computed.where("y >= 0").query(marginals=asked)
+        return computed.where("y >= 0").marginals(asked)
 
     plan = made(ROWS[:1]).plan(inid.GaussianDP(1.0), mechanism="gaussian")
     added = list(dict.fromkeys(tuple(made([row]).exact(plan).tolist()) for row in ROWS))

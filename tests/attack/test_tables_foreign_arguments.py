@@ -81,14 +81,14 @@ CALLS = {
     "order": lambda x: tables.Person("sex", 1, [x]),
     "categories": tables.Categories,
     "ordered": tables.Ordered,
-    "by keys": lambda x: table().query(count=True, by={"sex": x}),
-    "mean": lambda x: table().query(mean=[x]),
-    "histogram": lambda x: table().query(histogram={"age": x}),
-    "quantile": lambda x: table().query(quantile={"age": x}),
-    "discover": lambda x: tables.discover(x, delta=1e-6),
-    "delta": lambda x: tables.discover(1, delta=x),
-    "budget": lambda x: table().query(count=True).plan(x),
-    "mechanism": lambda x: table().query(count=True).plan(inid.PureDP(1.0), mechanism=x),
+    "by keys": lambda x: table().statistics(count=True, by={"sex": x}),
+    "mean": lambda x: table().statistics(mean=[x]),
+    "histogram": lambda x: table().statistics(histogram={"age": x}),
+    "quantile": lambda x: table().quantiles({"age": x}),
+    "keys per person": lambda x: table().select_partitions("sex", delta=1e-6, max_keys_per_person=x),
+    "delta": lambda x: table().select_partitions("sex", delta=x),
+    "budget": lambda x: table().statistics(count=True).plan(x),
+    "mechanism": lambda x: table().statistics(count=True).plan(inid.PureDP(1.0), mechanism=x),
 }
 
 

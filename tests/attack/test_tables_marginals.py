@@ -51,7 +51,7 @@ def neighbours_of(frame, relation, who=None):
 
 def exact_values(frame, facts, plan):
     """By Polars, which is three times as quick with frames of a few rows; the integers are those of pandas."""
-    return Table(pl.from_pandas(frame), **facts).query(marginals=ASKED).exact(plan)
+    return Table(pl.from_pandas(frame), **facts).marginals(ASKED).exact(plan)
 
 
 def within(plan, difference):
@@ -81,7 +81,7 @@ def test_no_neighbour_leaves_the_set(relation, other, unit, mechanism):
     people = None if unit == "row" else 2
     frame = random_frame(rng, 6, people)
     facts = {"domains": DOMAINS, "other": other, "unit": unit, "neighbours": relation}
-    query = Table(frame, **facts).query(marginals=ASKED)
+    query = Table(frame, **facts).marginals(ASKED)
     plan = query.plan(inid.ApproxDP(1.0, 1e-6), mechanism=mechanism)
     before = query.exact(plan)
     np.testing.assert_array_equal(exact_values(frame, facts, plan), before)
@@ -97,8 +97,8 @@ def test_the_check_finds_a_set_that_is_too_small():
     """The same check under a plan for another relation: replacing a row leaves the set of removing one."""
     frame = random_frame(np.random.default_rng(5), 3)
     facts = {"domains": DOMAINS, "other": "drop"}
-    plan = Table(frame, **facts).query(marginals=ASKED).plan(inid.GaussianDP(1.0))
-    query = Table(frame, **facts).query(marginals=ASKED)
+    plan = Table(frame, **facts).marginals(ASKED).plan(inid.GaussianDP(1.0))
+    query = Table(frame, **facts).marginals(ASKED)
     before = query.exact(plan)
     found = [within(plan, exact_values(changed, facts, plan) - before) for changed in neighbours_of(frame, "replace")]
     assert not all(found)
@@ -108,7 +108,7 @@ def test_a_dropped_row_moves_the_total_under_replace():
     """Where a row can vanish the total is no public number: it gets noise."""
     frame = pd.DataFrame({"a": ["x", "y"] * 5})
     for other, public in (("cell", True), ("drop", False)):
-        query = Table(frame, domains={"a": ["x", "y"]}, other=other, neighbours="replace").query(marginals=1)
+        query = Table(frame, domains={"a": ["x", "y"]}, other=other, neighbours="replace").marginals(1)
         plan = query.plan(inid.GaussianDP(1.0))
         result = query.release(plan)
         assert (float(result.combine({(): {(): 1}}).std) == 0) is public
@@ -116,8 +116,8 @@ def test_a_dropped_row_moves_the_total_under_replace():
 
 def test_a_plan_of_another_question_is_refused_before_the_charge():
     frame = pd.DataFrame({"a": ["x", "y"], "who": [1, 1]})
-    row = Table(frame, domains={"a": ["x", "y"]}).query(marginals=1)
-    person = Table(frame, domains={"a": ["x", "y"]}, unit=Person("who", 3)).query(marginals=1)
+    row = Table(frame, domains={"a": ["x", "y"]}).marginals(1)
+    person = Table(frame, domains={"a": ["x", "y"]}, unit=Person("who", 3)).marginals(1)
     with inid.Ledger(total=inid.GaussianDP(1.0)) as ledger, pytest.raises(inid.InidError, match="another query"):
         person.release(row.plan(inid.GaussianDP(1.0)), ledger)
 
@@ -126,7 +126,7 @@ def test_rows_beyond_the_whole_numbers_are_refused_before_the_charge():
     frame = pd.DataFrame({"a": [0], "b": [0], "c": [0]})
     table = Table(frame, domains=dict.fromkeys("abc", range(115)), other="drop", max_rows=2**40)
     with pytest.raises(inid.InidError, match="max_rows="):
-        table.query(marginals=[("a", "b", "c")])
+        table.marginals([("a", "b", "c")])
 
 
 def test_sums_that_leave_fewer_than_20_bits_are_refused_with_a_number_of_rows_that_does_not():
@@ -134,7 +134,7 @@ def test_sums_that_leave_fewer_than_20_bits_are_refused_with_a_number_of_rows_th
 
     def query(rows):
         table = Table(frame, domains=dict.fromkeys("ab", range(115)), other="drop", bounds={"x": (0, 1)}, max_rows=rows)
-        return table.query(sum={"x": [("a", "b")]})
+        return table.marginals(sum={"x": [("a", "b")]})
 
     with pytest.raises(inid.InidError, match="fewer than 20 bits") as refused:
         query(2**40)
@@ -146,7 +146,7 @@ def test_sums_that_leave_fewer_than_20_bits_are_refused_with_a_number_of_rows_th
 
 
 def test_a_set_cut_in_one_block_covers_no_question():
-    query = Table(pd.DataFrame({"a": ["x"], "b": [1]}), domains={"a": ["x"], "b": [1, 2]}).query(marginals=2)
+    query = Table(pd.DataFrame({"a": ["x"], "b": [1]}), domains={"a": ["x"], "b": [1, 2]}).marginals(2)
     plan = query.plan(inid.GaussianDP(1.0))
     whole = plan.noise.sensitivity
     assert query.question.is_covered_by(plan.noise)
@@ -163,7 +163,7 @@ def test_scales_cut_by_eight_units_in_the_last_place_do_not_verify():
     """M6: the certificate fails when the scale of any run is cut."""
     frame = pd.DataFrame({"a": ["x"], "b": [1], "v": [1.0]})
     table = Table(frame, domains={"a": ["x", "y"], "b": [1, 2, 3]}, bounds={"v": (0, 8)}, other="drop")
-    query = table.query(count=[("a", "b")], mean={"v": [("a",)]})
+    query = table.marginals([("a", "b")], mean={"v": [("a",)]})
     noise = query.plan(inid.GaussianDP(1.0), mechanism="gaussian").noise
     noise.verify()
     for at in range(noise.run_scales.size):

@@ -58,10 +58,10 @@ def spent(plan, difference):
 
 def farthest(facts, plan_of, *, people, relation, asked=ASKED):
     made = list(frames(relation, people))
-    query = Table(made[0], **facts).query(**asked)
+    query = Table(made[0], **facts).marginals(**asked)
     plan = plan_of(query)
     # Polars is three times as quick with frames of a few rows; the integers are those of pandas.
-    first, *others = (Table(pl.from_pandas(frame), **facts).query(**asked).exact(plan) for frame in made)
+    first, *others = (Table(pl.from_pandas(frame), **facts).marginals(**asked).exact(plan) for frame in made)
     np.testing.assert_array_equal(first, query.exact(plan))
     return max(spent(plan, other - first) for other in others)
 
@@ -133,7 +133,7 @@ def test_the_shortcuts_are_caught(monkeypatch, twin):
             farthest(facts, plan_of, people=False, relation="replace", asked=asked)
     else:
         assert farthest(facts, plan_of, people=False, relation="replace", asked=asked) > 1
-    query = Table(next(frames("replace", False)), **facts).query(**asked)
+    query = Table(next(frames("replace", False)), **facts).marginals(**asked)
     with pytest.raises(inid.InidError, match="another query"):
         query.release(made[0])
     assert farthest(facts, lambda q: q.plan(inid.GaussianDP(1.0)), people=False, relation="replace", asked=asked) <= 1

@@ -27,17 +27,17 @@ FAR = [
     "Infinity",
 ]
 USES = {
-    "key": "t.query(count=True, by={'v': [1, 2]})",
-    "category": "t.query(histogram={'v': tables.Categories([1, 2])})",
-    "domain": "tables.Table(f, domains={'v': [1, 2]}).query(marginals=1)",
-    "filter": "t.where('v in [1]').query(count=True)",
-    "comparison": "t.where('v > 1').query(count=True)",
-    "number": "tables.Table(f, bounds={'v': (0, 10)}).query(sum=['v'])",
-    "order": "tables.Table(f, bounds={'x': (0, 9)}, unit=tables.Person('u', 1, order_by='v')).query(sum=['x'])",
-    "order by size": "1 / (typed(sizes, 'order', None).tolist() == [3, 2, 1, 0]) and t.query(count=True)",
-    "person": "tables.Table(f, bounds={'x': (0, 9)}, unit=tables.Person('v', 1)).query(sum=['x'])",
-    "found key": "t.query(count=True, by={'v': tables.discover(delta=1e-6, kind='int')})",
-    "text": "t.query(count=True, by={'v': ['a']})",
+    "key": "t.statistics(count=True, by={'v': [1, 2]})",
+    "category": "t.statistics(histogram={'v': tables.Categories([1, 2])})",
+    "domain": "tables.Table(f, domains={'v': [1, 2]}).marginals(1)",
+    "filter": "t.where('v in [1]').statistics(count=True)",
+    "comparison": "t.where('v > 1').statistics(count=True)",
+    "number": "tables.Table(f, bounds={'v': (0, 10)}).statistics(sum=['v'])",
+    "order": "tables.Table(f, bounds={'x': (0, 9)}, unit=tables.Person('u', 1, order_by='v')).statistics(sum=['x'])",
+    "order by size": "1 / (typed(sizes, 'order', None).tolist() == [3, 2, 1, 0]) and t.statistics(count=True)",
+    "person": "tables.Table(f, bounds={'x': (0, 9)}, unit=tables.Person('v', 1)).statistics(sum=['x'])",
+    "found key": "t.select_partitions('v', delta=1e-6, kind='int')",
+    "text": "t.statistics(count=True, by={'v': ['a']})",
 }
 # In processes of their own: what does not come cannot be waited for here.
 ASKED = """
@@ -119,4 +119,4 @@ def _places(values: list[Any]) -> list[int]:
 def _people(values: list[Any]) -> int:
     frame = pd.DataFrame({"u": pd.Series(values, dtype=object)})
     t = tables.Table(frame, unit=tables.Person("u", 1))
-    return int(t.query(count_distinct=True).exact_sums()[0])
+    return int(t.statistics(count_distinct=True).exact_sums()[0])

@@ -110,7 +110,7 @@ def test_lists_and_structs_are_no_people(make):
 def test_a_ledger_of_rows_refuses_people_and_is_not_charged():
     """One row less may let in another row of the same person: twice as far as a ledger of rows would think."""
     frame = pd.DataFrame({"u": [1, 1], "x": [10.0, 0.0]})
-    query = tables.Table(frame, bounds=BOUNDS, unit=tables.Person("u", 1)).query(sum=["x"])
+    query = tables.Table(frame, bounds=BOUNDS, unit=tables.Person("u", 1)).statistics(sum=["x"])
     plan = query.plan(inid.PureDP(1.0))
     ledger = inid.Ledger(total=inid.PureDP(1.0))
     with pytest.raises(inid.ArgumentError, match="unit='u'"):

@@ -10,12 +10,12 @@ FRAME = pd.DataFrame({"age": [20.0, 70.0] * 40, "sex": ["F", "M"] * 40, "flag": 
 DOMAINS = {"sex": ["F", "M"], "flag": [False, True]}
 BUDGET = inid.ApproxDP(1.0, 1e-6)
 KINDS = {
-    "statistics": lambda t: t.query(count=True, mean=["age"], by={"sex": ["F", "M"]}),
-    "histograms": lambda t: t.query(histogram={"sex": ["F", "M"], "flag": [False, True]}),
-    "marginals": lambda t: t.query(marginals=[("sex", "flag")], mean={"age": [("sex",)]}),
-    "ordered": lambda t: t.query(quantile={"age": [0.5]}, by={"sex": ["F", "M"]}),
-    "discovery": lambda t: t.query(count=True, by={"sex": tables.discover(delta=1e-6)}),
-    "choice": lambda t: t.query(choose={"sex": ["F", "M"]}),
+    "statistics": lambda t: t.statistics(count=True, mean=["age"], by={"sex": ["F", "M"]}),
+    "histograms": lambda t: t.statistics(histogram={"sex": ["F", "M"], "flag": [False, True]}),
+    "marginals": lambda t: t.marginals([("sex", "flag")], mean={"age": [("sex",)]}),
+    "ordered": lambda t: t.quantiles({"age": [0.5]}, by={"sex": ["F", "M"]}),
+    "discovery": lambda t: t.select_partitions("sex", delta=1e-6),
+    "choice": lambda t: t.largest_group({"sex": ["F", "M"]}),
 }
 CHANGES = {
     "filter": lambda t: t.where(tables.col("age") >= 60),
@@ -51,8 +51,8 @@ def test_another_guess_of_the_rows_changes_no_answer_and_is_taken(kind):
 
 
 def test_cells_follow_the_order_of_what_is_asked_and_so_must_the_plan():
-    first = table().query(histogram={"sex": ["F", "M"], "flag": [False, True]})
-    second = table().query(histogram={"flag": [False, True], "sex": ["F", "M"]})
+    first = table().statistics(histogram={"sex": ["F", "M"], "flag": [False, True]})
+    second = table().statistics(histogram={"flag": [False, True], "sex": ["F", "M"]})
     plan = first.plan(BUDGET, tolerance={"histogram(sex)": 1, "histogram(flag)": 50})
     with pytest.raises(inid.ArgumentError, match="another query"):
         second.release(plan)

@@ -25,10 +25,8 @@ def released(query, **combined):
 
 
 KINDS = {
-    "statistics": lambda: released(TABLE.query(count=True, mean=["age"], by={"sex": ["F", "M"]})),
-    "marginals": lambda: released(
-        TABLE.query(marginals=[("sex", "own")]), combine={"women": ({"sex": {"F": 1.0}}, None)}
-    ),
+    "statistics": lambda: released(TABLE.statistics(count=True, mean=["age"], by={"sex": ["F", "M"]})),
+    "marginals": lambda: released(TABLE.marginals([("sex", "own")]), combine={"women": ({"sex": {"F": 1.0}}, None)}),
     "publication": lambda: json.loads(json.dumps(publication().to_dict())),
 }
 
@@ -37,7 +35,7 @@ STATED = [("question", "missing"), ("question", "bounds")]  # facts of columns, 
 
 
 def publication():
-    made = tables.Publication(people=TABLE.query(count=True), both=TABLE.query(marginals=[("sex", "own")]))
+    made = tables.Publication(people=TABLE.statistics(count=True), both=TABLE.marginals([("sex", "own")]))
     return made.release(made.plan(inid.PureDP(epsilon=1.0)))
 
 

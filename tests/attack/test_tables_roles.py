@@ -18,7 +18,9 @@ def queries(tmp_path, asked, texts=TEXTS, **facts):
     made = []
     for x, y in product(texts, texts[:3]):
         path.write_text(f"x,y,u\n{x},{y},1\n")
-        query = tables.Table(path, bounds={"x": (0, 10), "y": (-4, 8)}, neighbours="replace", **facts).query(**asked)
+        query = tables.Table(path, bounds={"x": (0, 10), "y": (-4, 8)}, neighbours="replace", **facts).statistics(
+            **asked
+        )
         made.append((query, query.exact_sums().tolist()))
     return made
 

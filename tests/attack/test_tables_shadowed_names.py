@@ -26,7 +26,7 @@ def test_a_macro_with_the_name_of_a_function_is_refused_at_every_door(name, tmp_
     connection = ibis.duckdb.connect(str(tmp_path / "people.duckdb"))
     connection.raw_sql("CREATE TABLE people AS SELECT 1.5::DOUBLE AS x")
     table = tables.Table(connection.con.table("people"), bounds=BOUNDS)
-    query = table.query(sum=["x"])
+    query = table.statistics(sum=["x"])
     connection.raw_sql(f"CREATE MACRO {MACROS[name]}")
     ledger = inid.Ledger(total=inid.PureDP(1.0))
     with pytest.raises(inid.ArgumentError, match="macro"):  # made after the table, and before the charge

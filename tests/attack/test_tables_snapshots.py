@@ -101,7 +101,7 @@ def source(request):
 def test_sums_and_counts_are_of_the_same_rows(source, unit, by, columns):
     """Every value is 100 or missing, so that sums follow from counts; equal columns have equal sums."""
     data, read = source
-    query = tables.Table(data, unit=unit, **FACTS).query(count=True, mean=columns, by=by)
+    query = tables.Table(data, unit=unit, **FACTS).statistics(count=True, mean=columns, by=by)
     if read is not None:
         read.clear()
     found = (query.exact_sums() * query.units).reshape(-1, max(len(by) * 3, 1))
@@ -129,7 +129,7 @@ def test_a_frame_of_spark_is_read_once():
 @pytest.mark.parametrize("unit", ["row", tables.Person("u", 3)], ids=["row", "person"])
 def test_products_are_of_the_same_rows(source, unit):
     data, read = source
-    query = tables.Table(data, unit=unit, **FACTS).query(count=True, variance=["x"], covariance=WIDE[:9])
+    query = tables.Table(data, unit=unit, **FACTS).statistics(count=True, variance=["x"], covariance=WIDE[:9])
     if read is not None:
         read.clear()
     found = dict(zip(query.labels, query.exact_sums() * query.units, strict=True))
@@ -143,7 +143,7 @@ def test_products_are_of_the_same_rows(source, unit):
 def test_tables_of_counts_agree(source, other, sums):
     data, read = source
     table = tables.Table(data, other=other, **FACTS)
-    query = table.query(marginals=[("k", "g"), ("k", "h"), ("g", "h"), ("k",)], **sums)
+    query = table.marginals([("k", "g"), ("k", "h"), ("g", "h"), ("k",)], **sums)
     if read is not None:
         read.clear()
     (made,) = query.table.source.run(query.question.aggregations(query.table))
@@ -161,7 +161,7 @@ def test_tables_of_counts_agree(source, other, sums):
 @pytest.mark.parametrize("unit", ["row", tables.Person("u", 3)], ids=["row", "person"])
 def test_ordered_columns_are_counted_in_one_reading(source, unit):
     data, read = source
-    query = tables.Table(data, unit=unit, **FACTS).query(
+    query = tables.Table(data, unit=unit, **FACTS).quantiles(
         cdf={"x": [(), ("k",), ("h",)], "x1": [(), ("g",)]}, by={"h": [0, 1]}
     )
     if read is not None:
@@ -177,10 +177,10 @@ def counted(t):
     """Queries of several kinds and two views, each of which counts the rows with a known key."""
     other = t.with_columns(twice="g * 2", bounds={"twice": (0, 4)})
     return tables.Publication(
-        counts=t.query(marginals=[("k", "g"), ("k",)]),
-        means=t.query(count=True, mean=["x"], by={"k": ["a", "b"]}),
-        levels=t.query(cdf={"g": [()]}),
-        twice=other.query(count=True, sum=["twice"]),
+        counts=t.marginals([("k", "g"), ("k",)]),
+        means=t.statistics(count=True, mean=["x"], by={"k": ["a", "b"]}),
+        levels=t.quantiles(cdf={"g": [()]}),
+        twice=other.statistics(count=True, sum=["twice"]),
     )
 
 
@@ -252,7 +252,7 @@ def test_people_of_large_numbers_stay_apart_when_rows_are_kept():
     relation = duckdb.connect().sql(
         f"SELECT unnest([{large}, {large} + 1, {large} + 2])::HUGEINT AS u, unnest([1.0, 2.0, 3.0]) AS x, 'a' AS k"
     )
-    query = tables.Table(relation, unit=tables.Person("u", 1), bounds={"x": (0, 10)}).query(
+    query = tables.Table(relation, unit=tables.Person("u", 1), bounds={"x": (0, 10)}).quantiles(
         cdf={"x": [(), ("k",)]}, by={"k": ["a"]}
     )
     found = query.table.source.run(query.question.aggregations(query.table))
@@ -264,6 +264,8 @@ def test_nothing_is_left_in_the_database_of_the_user(tmp_path):
     with duckdb.connect(path) as own:
         own.execute("CREATE TABLE people AS SELECT 1.0 AS x, 'a' AS k")
     with duckdb.connect(path, read_only=True) as own:
-        query = tables.Table(own.table("people"), bounds={"x": (0, 10)}).query(cdf={"x": [(), ("k",)]}, by={"k": ["a"]})
+        query = tables.Table(own.table("people"), bounds={"x": (0, 10)}).quantiles(
+            cdf={"x": [(), ("k",)]}, by={"k": ["a"]}
+        )
         query.release(query.plan(inid.PureDP(1.0)))
         assert own.sql("SELECT table_name FROM duckdb_tables()").fetchall() == [("people",)]

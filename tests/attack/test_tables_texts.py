@@ -14,7 +14,7 @@ KINDS = [object, "string[python]", "string[pyarrow]", pd.ArrowDtype(pa.string())
 
 def exact(data, **options):
     table = tables.Table(data, bounds={"x": (0, 10)}, unit=tables.Person("u", 1, **options))
-    return table.query(count=True, sum=["x"]).exact_sums().tolist()
+    return table.statistics(count=True, sum=["x"]).exact_sums().tolist()
 
 
 def people(names, orders, values, kind):
@@ -46,9 +46,9 @@ def test_people_whose_names_differ_after_a_nul_are_two(kind):
 def test_keys_that_engines_read_differently_are_refused(key):
     table = tables.Table(pd.DataFrame({"k": ["a"]}), bounds={})
     with pytest.raises(inid.InidError, match="NUL or half a character"):
-        table.query(count=True, by={"k": ["b", key]})
+        table.statistics(count=True, by={"k": ["b", key]})
     with pytest.raises(inid.InidError, match="NUL or half a character"):
-        table.query(histogram={"k": [key]})
+        table.statistics(histogram={"k": [key]})
 
 
 def test_who_has_no_hash_is_nobody():
@@ -61,7 +61,7 @@ def test_of_several_files_types_decide_and_not_values(tmp_path):
         pq.write_table(pa.table({"x": pa.array([1, 2], pa.int32())}), tmp_path / "1.parquet")
         pq.write_table(pa.table({"x": pa.array(values, second)}), tmp_path / "2.parquet")
         table = tables.Table(str(tmp_path / "*.parquet"), bounds={"x": (0, 10)})
-        return table.query(count=True).exact_sums().tolist()
+        return table.statistics(count=True).exact_sums().tolist()
 
     assert summed(pa.int64(), [10**12]) == summed(pa.float64(), [1e300]) == summed(pa.int64(), [3]) == [3]
     for words in (["3"], ["zz"]):
@@ -74,7 +74,7 @@ def test_a_query_that_fails_in_a_transaction_says_so_and_leaves_the_safe_setting
     connection.execute("CREATE TABLE t AS SELECT * FROM (VALUES ('1'), ('zz')) AS v(word)")
     connection.execute("BEGIN")
     data = connection.sql("SELECT CAST(word AS DOUBLE) AS x FROM t")
-    query = tables.Table(data, bounds={"x": (0, 10)}).query(sum=["x"])
+    query = tables.Table(data, bounds={"x": (0, 10)}).statistics(sum=["x"])
     with pytest.raises(tables.EngineError, match="ConversionException"):  # not that nothing can be set any more
         query.exact_sums()
     connection.execute("ROLLBACK")

@@ -63,14 +63,14 @@ def test_a_text_that_is_not_unicode_is_missing(name, tmp_path):
     assert sums(data, unit=tables.Person("u", 1, order_by="k"))[0] == 3
     assert sums(data, histogram={"k": ["F", "M"]}) == [2, 1]
     table = tables.Table(data, bounds=BOUNDS, domains={"k": ["F", "M"], "u": [1, 2, 3]})
-    assert table.where("k == 'F'").query(count=True).exact_sums().tolist() == [2]
+    assert table.where("k == 'F'").statistics(count=True).exact_sums().tolist() == [2]
     found = tables.discover(delta=1e-6)
     with unsafe_no_noise():
-        keys = tables.Table(data, unit=tables.Person("u", 3)).query(count_distinct=True, by={"k": found})
+        keys = tables.Table(data, unit=tables.Person("u", 3)).statistics(count_distinct=True, by={"k": found})
         assert keys.release(keys.plan(inid.ApproxDP(40.0, 1e-6))) is not None
-        query = table.query(marginals=[("k", "u"), ("u",)])
+        query = table.marginals([("k", "u"), ("u",)])
         found = query.release(query.plan(inid.PureDP(1.0)))
-        pub = tables.Publication(one=table.query(count=True, by={"k": ["F"]}), two=table.query(mean=["x"]))
+        pub = tables.Publication(one=table.statistics(count=True, by={"k": ["F"]}), two=table.statistics(mean=["x"]))
         both = pub.release(pub.plan(inid.PureDP(1.0)))
     assert round(sum(one.estimate for one in found.answers if one.keys.get("k") == "F")) == 2
     assert round(both["one"].answers[0].estimate) == 2
@@ -159,12 +159,12 @@ def asked(frame):
     """What is refused of a column, and what comes of the rows that were there before."""
     table, answers = tables.Table(frame), []
     uses = [
-        lambda: tables.Table(frame, bounds={"v": (0, 10)}).query(sum=["v"]),
-        lambda: tables.Table(frame, domains={"v": ["a"]}).query(count=True, by={"v": ["a"]}),
-        lambda: tables.Table(frame, domains={"v": [1, 2]}).query(count=True, by={"v": [1, 2]}),
-        lambda: table.query(count=True, by={"v": [False, True]}),
-        lambda: table.where("v >= date('2020-01-01')").where("i < 3").query(count=True),
-        lambda: table.where("year(v) < 2020").where("i < 3").query(count=True),
+        lambda: tables.Table(frame, bounds={"v": (0, 10)}).statistics(sum=["v"]),
+        lambda: tables.Table(frame, domains={"v": ["a"]}).statistics(count=True, by={"v": ["a"]}),
+        lambda: tables.Table(frame, domains={"v": [1, 2]}).statistics(count=True, by={"v": [1, 2]}),
+        lambda: table.statistics(count=True, by={"v": [False, True]}),
+        lambda: table.where("v >= date('2020-01-01')").where("i < 3").statistics(count=True),
+        lambda: table.where("year(v) < 2020").where("i < 3").statistics(count=True),
     ]
     for use in uses:
         try:

@@ -135,7 +135,7 @@ def test_dates_beside_nanoseconds_are_dates_in_a_filter_and_no_order(tmp_path):
     kinds = {"days": pa.date32(), "micro": pa.timestamp("us"), "milli": pa.timestamp("ms")}
     far = {name: {"o": pa.array(FAR, pa.date32()).cast(kind), **rest} for name, kind in kinds.items()}
     path = written(tmp_path, near={"o": near, **rest}, **far)
-    where = tables.Table(path, bounds=BOUNDS).where("o >= date('2020-01-01')").query(count=True)
+    where = tables.Table(path, bounds=BOUNDS).where("o >= date('2020-01-01')").statistics(count=True)
     assert where.exact_sums().tolist() == [2 + 3 * 2]
     refused(path, tables.Person("u", 1, order_by="o"), "single values")
 

@@ -86,7 +86,7 @@ def test_what_a_database_says_is_not_passed_on(database):
     """A table that is dropped after the query was made: the message names a type, and quotes nothing."""
     con = connection(database)
     execute(con, "DROP TABLE IF EXISTS wilhelmina; CREATE TABLE wilhelmina (x float8)")
-    query = tables.Table(table(con, "wilhelmina"), bounds={"x": (0, 1)}).query(sum=["x"])
+    query = tables.Table(table(con, "wilhelmina"), bounds={"x": (0, 1)}).statistics(sum=["x"])
     execute(con, "DROP TABLE wilhelmina")
     ledger = inid.Ledger(total=inid.PureDP(1.0))
     with pytest.raises(inid.InidError) as caught:
@@ -110,7 +110,7 @@ def test_row_level_security_views_and_foreign_types_are_refused():
 def test_a_macro_of_the_users_changes_no_function():
     con = connection("in-duckdb")
     data = stored("in-duckdb", ROWS, "people", con)
-    query = tables.Table(data, bounds={"age": (0, 100)}).query(sum=["age"])
+    query = tables.Table(data, bounds={"age": (0, 100)}).statistics(sum=["age"])
     execute(con, "CREATE MACRO floor(x) AS 0.0")
     with pytest.raises(inid.ArgumentError, match="macros of its own"):
         query.exact_sums()

@@ -76,7 +76,7 @@ def test_rows_are_planned_released_proved_and_made_again_of_the_record(people):
 
 def test_rows_are_counted_and_not_their_lines(people):
     frame = pd.DataFrame({"place": ["a\nb", "c"] * 50, "sex": ["F", "M"] * 50})
-    query = tables.Table(frame, domains={"place": ["a\nb", "c"], "sex": ["F", "M"]}).query(synthetic=True)
+    query = tables.Table(frame, domains={"place": ["a\nb", "c"], "sex": ["F", "M"]}).synthesize()
     record = query.release(query.plan(inid.ApproxDP(1.0, 1e-9))).to_dict()
     (people / "record.json").write_text(json.dumps(record))
     made = json.loads(command("rows", "record.json", "--number", "30", "--rows-out", "more.csv", "--json").stdout)

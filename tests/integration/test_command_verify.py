@@ -15,7 +15,7 @@ __all__ = ["folder"]
 
 def test_verify_proves_the_plan_of_a_query(folder):
     table = tables.Table("people.csv", bounds={"age": (0, 100)}, domains={"sex": ["F", "M"]}, other="drop", rows=400)
-    for query in (table.query(mean=["age"], by={"sex": ["F", "M"]}), table.query(marginals=[("sex",)])):
+    for query in (table.statistics(mean=["age"], by={"sex": ["F", "M"]}), table.marginals([("sex",)])):
         record = query.plan(inid.PureDP(epsilon=1.0)).to_dict()
         (folder / "plan.json").write_text(json.dumps(record), encoding="utf-8")
         assert json.loads(run("verify plan.json --json").stdout)["kind"] == "plan"

@@ -21,7 +21,7 @@ ROWS = pa.table({name: [True, False, None, True] for name in NAMES})
 
 def ask(data):
     t = tables.Table(data, domains={name: [False, True] for name in NAMES}, rows=4)
-    t.source.run(t.query(marginals=2).question.aggregations(t))
+    t.source.run(t.marginals(2).question.aggregations(t))
 
 
 def told(data):
@@ -44,7 +44,7 @@ def test_rows_that_come_between_two_statements_are_in_neither(database):
 
     def totals(source):
         t = tables.Table(source, rows=4, **facts)
-        (found,) = t.source.run(t.query(marginals=2).question.aggregations(t))
+        (found,) = t.source.run(t.marginals(2).question.aggregations(t))
         return [one.sums.tolist() for one in found]
 
     def doubled(at, of):
@@ -63,7 +63,7 @@ def test_nobody_is_told_afterwards():
     with watched(lambda at, of: seen.append((at, of))):
         pass
     t = tables.Table(stored("in-duckdb", ROWS), domains={"c0": [False, True]})
-    t.query(count=True).exact_sums()
+    t.statistics(count=True).exact_sums()
     assert seen == []
 
 

@@ -44,16 +44,17 @@ def questions(data):
             t = tables.Table(data, **facts, unit=unit, other=other)
             t = t.with_columns(load="hours_per_week * age / 40", bounds={"load": (0, 200)})
             people = unit != "row"
-            yield t.query(mean=["age", "load"], variance=["age"], covariance=["age", "hours_per_week"], count=True)
-            yield t.query(sum=["capital_gain"], by={"sex": ["Male", "Female"], "education_num": [9, 10, 13]})
-            yield t.query(count_distinct=people, count=not people, histogram={"sex": ["Male"], "age": [17, 30, 90]})
-            yield t.where("age >= 30 and sex in ['Male']").query(mean=["load"], by={"race": ["Black", "White"]})
-            yield t.query(marginals=2, mean={"age": [("sex",)]})
-            yield t.query(quantile={"age": [0.25, 0.5]}, cdf={"education_num": [(), ("sex",)]})
-            keys = tables.discover(2, delta=1e-8) if people else tables.discover(delta=1e-8)
-            yield t.query(count=True, by={"occupation": keys})
-            yield t.query(choose={"education_num": list(range(1, 17))}, count_distinct=people)
-            yield t.query(synthetic=["sex", "age", "hours_per_week", "education_num"])
+            yield t.statistics(mean=["age", "load"], variance=["age"], covariance=["age", "hours_per_week"], count=True)
+            yield t.statistics(sum=["capital_gain"], by={"sex": ["Male", "Female"], "education_num": [9, 10, 13]})
+            yield t.statistics(
+                count_distinct=people, count=not people, histogram={"sex": ["Male"], "age": [17, 30, 90]}
+            )
+            yield t.where("age >= 30 and sex in ['Male']").statistics(mean=["load"], by={"race": ["Black", "White"]})
+            yield t.marginals(2, mean={"age": [("sex",)]})
+            yield t.quantiles({"age": [0.25, 0.5]}, cdf={"education_num": [(), ("sex",)]})
+            yield t.select_partitions("occupation", delta=1e-8, max_keys_per_person=2 if people else 1)
+            yield t.largest_group({"education_num": list(range(1, 17))}, count_distinct=people)
+            yield t.synthesize(["sex", "age", "hours_per_week", "education_num"])
 
 
 def hostile():
@@ -99,9 +100,9 @@ def totals(query):
 @pytest.mark.parametrize("database", DATABASES)
 def test_every_kind_of_question_has_the_numbers_of_pandas(adult, held, database):
     asked = list(zip(questions(adult), questions(held[database]), strict=True))
-    assert len({query.asked_as for query, _ in asked}) >= 6
+    assert len({query.question.method for query, _ in asked}) >= 6
     for one, two in asked:
-        assert totals(one) == totals(two), one.asked_as
+        assert totals(one) == totals(two), one.question.method
 
 
 @pytest.mark.parametrize("database", DATABASES)
@@ -109,7 +110,7 @@ def test_every_kind_of_question_has_the_numbers_of_pandas_on_hostile_rows(databa
     rows = hostile()
     frame = rows.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
     for one, two in zip(questions(frame), questions(stored(database, rows)), strict=True):
-        assert totals(one) == totals(two), one.asked_as
+        assert totals(one) == totals(two), one.question.method
 
 
 @pytest.mark.parametrize("database", DATABASES)
@@ -118,7 +119,9 @@ def test_a_seeded_publication_is_that_of_pandas(adult, held, database):
     found = []
     for data in (adult, held[database]):
         t = tables.Table(data, bounds=BOUNDS, rows=ROWS, domains={"sex": ["Female", "Male"]})
-        pub = t.publication(means={"mean": ["age"], "by": {"sex": ["Female", "Male"]}}, counts={"marginals": 1})
+        pub = tables.Publication(
+            means=t.statistics(mean=["age"], by={"sex": ["Female", "Male"]}), counts=t.marginals(1)
+        )
         with inid.testing.unsafe_seed(7):
             result = pub.release(pub.plan(inid.ApproxDP(1.0, 1e-6)))
         found.append([[float(value) for value in own.release.values] for own in result.values()])
@@ -133,7 +136,7 @@ def test_more_tables_than_one_statement_takes(adult):
     found = []
     for source in (frame, data):
         t = tables.Table(source, domains={name: [False, True] for name in columns}, rows=40)
-        (aggregation,) = t.query(marginals=2).question.aggregations(t)
+        (aggregation,) = t.marginals(2).question.aggregations(t)
         found.append(t.source.run([aggregation]))
     assert len(list(AggregationSql(t.source, aggregation).statements())) > 1
     assert all(np.array_equal(one.sums, two.sums) for one, two in zip(found[0][0], found[1][0], strict=True))
@@ -145,7 +148,7 @@ def test_a_release_reads_one_snapshot(adult, database):
     con = connection(database)
     data = stored(database, pa.table({"v": [1.0, 2.0, 3.0]}), "snapshot", con)
     t = tables.Table(data, bounds={"v": (0, 4)})
-    query = t.query(count=True)
+    query = t.statistics(count=True)
     with t.source.snapshot():
         query.check()
         execute(con, "INSERT INTO snapshot VALUES (4.0)")

@@ -60,7 +60,7 @@ def role(request):
 
 
 def asked(role, name="clinic.people"):
-    return tables.Table(tables.database_table(address(role), name), bounds={"age": (0, 100)}).query(sum=["age"])
+    return tables.Table(tables.database_table(address(role), name), bounds={"age": (0, 100)}).statistics(sum=["age"])
 
 
 def refused(work):
@@ -93,7 +93,7 @@ def test_the_grants_of_the_page_are_enough_for_a_join(role):
     view = people.join(visits, people.pid == visits.patient).left_join(codes, "region")
     facts = {"person": {"people": "pid", "visits": "patient"}, "public": [codes], "bounds": {"cost": (0, 50)}}
     t = tables.Table(view, unit=tables.Person("pid", max_rows=5), **facts)
-    assert t.query(count=True, by={"coast": ["c0", "c1", "c2"]}).exact_sums().sum() == 2997
+    assert t.statistics(count=True, by={"coast": ["c0", "c1", "c2"]}).exact_sums().sum() == 2997
 
 
 @pytest.mark.parametrize("right", ["", "GRANT USAGE ON SCHEMA clinic TO {0}", "GRANT SELECT ON clinic.people TO {0}"])

@@ -100,7 +100,7 @@ def test_memory_here_does_not_grow_with_the_rows_there():
         name = f"many_{rows}"
         made = f"SELECT CAST(i % 10 AS bigint) AS g, random() * 50 AS x FROM generate_series(1, {rows}) AS i"  # noqa: S608
         execute(con, f"DROP TABLE IF EXISTS {name}; CREATE UNLOGGED TABLE {name} AS {made}")
-        query = tables.Table(table(con, name), bounds={"x": (0, 50)}).query(mean=["x"], by={"g": list(range(10))})
+        query = tables.Table(table(con, name), bounds={"x": (0, 50)}).statistics(mean=["x"], by={"g": list(range(10))})
         query.exact_sums()  # what is loaded once
         tracemalloc.start()
         query.exact_sums()

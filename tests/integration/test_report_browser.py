@@ -17,8 +17,8 @@ def report(tmp_path_factory):
     domains = {"job": JOBS, "region": [f"r{at}" for at in range(30)]}
     table = tables.Table(frame, bounds={LONG: (0, 200)}, domains=domains, rows=210)
     made = tables.Publication(
-        people=table.query(marginals=[("job", "region"), ("region",)]),
-        pay=table.query(count=True, mean=[LONG], std=[LONG]),
+        people=table.marginals([("job", "region"), ("region",)]),
+        pay=table.statistics(count=True, mean=[LONG], std=[LONG]),
     )
     book = inid.Ledger(total=inid.GaussianDP(1.0))
     result = made.release(made.plan(inid.GaussianDP(0.5)), book)

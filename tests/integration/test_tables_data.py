@@ -136,14 +136,14 @@ def test_means_of_adult_have_the_planned_error_and_gain(adult, budget, no_interv
     # Under replacement, with filled values, the number of rows is public: means are linear in the released sums.
     fill = dict.fromkeys(ADULT, 0)
     table = tables.Table(adult, bounds=ADULT, neighbours="replace", missing=fill, rows=adult.height)
-    _beats_the_baselines(table.query(mean=list(ADULT)), budget, ADULT_TOLERANCE, 100)
+    _beats_the_baselines(table.statistics(mean=list(ADULT)), budget, ADULT_TOLERANCE, 100)
 
 
 def test_means_of_nhanes_have_the_planned_error_and_gain(nhanes, no_intervals):
     fill = dict.fromkeys(NHANES, 0)
     frame = pl.from_pandas(nhanes)  # hundreds of releases: lazy engines are the faster here
     table = tables.Table(frame, bounds=NHANES, neighbours="replace", missing=fill, rows=len(nhanes))
-    query = table.query(mean=list(NHANES))
+    query = table.statistics(mean=list(NHANES))
     plan = _beats_the_baselines(query, inid.ApproxDP(1.0, 1e-6), NHANES_TOLERANCE, 200)
     assert plan.gain("spr") > 1.15
     assert plan.gain("iid") > 20
@@ -151,7 +151,7 @@ def test_means_of_nhanes_have_the_planned_error_and_gain(nhanes, no_intervals):
 
 def test_groups_of_adult_have_the_planned_error_and_gain(adult, no_intervals):
     table = tables.Table(adult, bounds=ADULT, rows=adult.height)
-    query = table.query(
+    query = table.statistics(
         count=True,
         sum=["hours_per_week", "capital_gain"],
         histogram={"age": [17, 30, 45, 60, 91], "education": ["Bachelors", "HS-grad", "Masters", "Doctorate"]},
@@ -163,7 +163,7 @@ def test_groups_of_adult_have_the_planned_error_and_gain(adult, no_intervals):
 
 def test_intervals_of_ratios_hold_the_exact_answer(nhanes):
     table = tables.Table(nhanes, bounds=NHANES, rows=len(nhanes))
-    query = table.query(
+    query = table.statistics(
         sum=["age"],
         mean=["age", "bmi"],
         variance=["age"],
@@ -190,7 +190,9 @@ def test_intervals_of_ratios_hold_the_exact_answer(nhanes):
 
 def test_an_answer_agrees_with_the_engine_when_noise_is_left_out(nhanes):
     table = tables.Table(nhanes, bounds=NHANES, rows=len(nhanes))
-    query = table.query(count=True, sum=["bmi"], mean=["age"], variance=["bmi"], std=["age"], covariance=["age", "bmi"])
+    query = table.statistics(
+        count=True, sum=["bmi"], mean=["age"], variance=["bmi"], std=["age"], covariance=["age", "bmi"]
+    )
     with inid.testing.unsafe_no_noise():
         rows = query.release(query.plan(inid.PureDP(1.0))).answers
     clipped = nhanes[list(NHANES)].clip(*zip(*NHANES.values(), strict=True), axis=1)

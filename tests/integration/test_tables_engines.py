@@ -100,15 +100,15 @@ def _queries(data):
         "covariance": ["age", "income", "whole"],
         "histogram": {"age": [0, 20, 40.5, 100], "sex": ["F", "é"], "place": tables.Categories([3, 1])},
     }
-    yield table.query(**everything)
-    yield table.query(**everything, by={"sex": ["M", "F", "nobody"], "place": [1, 2]})
+    yield table.statistics(**everything)
+    yield table.statistics(**everything, by={"sex": ["M", "F", "nobody"], "place": [1, 2]})
     fill = {"age": 40, "income": 0, "tiny": 2e-9, "whole": 1, "sex": "F"}
     people = tables.Person("user", max_rows=2)
     filled = tables.Table(data, bounds=BOUNDS, unit=people, missing=fill, neighbours="replace")
-    yield filled.query(**everything)
+    yield filled.statistics(**everything)
     ordered = tables.Person("user", max_rows=3, order_by=["when"])
-    yield tables.Table(data, bounds=BOUNDS, unit=ordered).query(**everything, by={"flag": [True, False]})
-    yield table.query(count=True)
+    yield tables.Table(data, bounds=BOUNDS, unit=ordered).statistics(**everything, by={"flag": [True, False]})
+    yield table.statistics(count=True)
 
 
 @pytest.mark.parametrize("engine", [*ENGINES, "spark"])
@@ -125,26 +125,28 @@ def test_keys_that_nobody_listed_are_found_alike_on_every_engine(made, engine):
     data = made(engine)
     people = tables.Person("user", max_rows=3, order_by=["when"])
     for column, kind in (("sex", "str"), ("place", "int"), ("flag", "bool")):
-        by = {column: tables.discover(2, delta=1e-8, kind=kind)}
+        asked = {"max_keys_per_person": 2, "delta": 1e-8, "kind": kind}
         alone = {value: [row[column] for row in ROWS].count(value) for value in {row[column] for row in ROWS} - {None}}
-        assert tables.Table(data).query(count=True, by=by).exact_counts() == alone
+        assert tables.Table(data).select_partitions(column, **asked).exact_counts() == alone
         found, wanted = (
-            [tables.Table(source, unit=people).query(**{name: True}, by=by).exact_counts() for name in _COUNTS]
+            [
+                tables.Table(source, unit=people)
+                .select_partitions(column, count_distinct=distinct, **asked)
+                .exact_counts()
+                for distinct in (False, True)
+            ]
             for source in (data, ARROW)
         )
         assert found == wanted
         assert sum(found[1].values()) < sum(found[0].values()) < len(ROWS)
-        query = tables.Table(data).query(count=True, by=by)
+        query = tables.Table(data).select_partitions(column, **asked)
         assert query.release(query.plan(inid.PureDP(0.001))).frame is not None  # nothing appears
-
-
-_COUNTS = ("count", "count_distinct")
 
 
 @pytest.mark.parametrize("engine", [*ENGINES, "spark"])
 def test_the_answer_is_a_frame_of_the_users_own_kind(made, engine):
     data = made(engine)
-    query = tables.Table(data, bounds=BOUNDS).query(count=True, mean=["age"], by={"sex": ["F", "M"]})
+    query = tables.Table(data, bounds=BOUNDS).statistics(count=True, mean=["age"], by={"sex": ["F", "M"]})
     result = query.release(query.plan(inid.ApproxDP(1.0, 1e-6)))
     frame = result.frame
     kind = {"p": type(data).__module__.partition(".")[0], "s": "pyspark"}.get(engine[0], "pyarrow")
@@ -171,7 +173,7 @@ def test_a_task_that_fails_and_is_tried_again_charges_once(spark, tmp_path):
     failing = functions.udf(once, types.DoubleType())
     frame = spark.createDataFrame([(float(i),) for i in range(40)], "age double").repartition(4)
     table = tables.Table(frame.select(failing("age").alias("age")), bounds={"age": (0, 100)})
-    query = table.query(mean=["age"])
+    query = table.statistics(mean=["age"])
     plan = query.plan(inid.PureDP(0.5))
     ledger = inid.Ledger(total=inid.PureDP(10.0))
     with inid.testing.unsafe_no_noise():
@@ -188,7 +190,7 @@ def test_a_frame_of_spark_that_answers_differently_each_time_is_refused(spark):
     for random in (frame, frame.where("x > 0.5").select("id")):
         with pytest.raises(inid.ArgumentError, match=r"at random .*localCheckpoint"):
             tables.Table(random)
-    kept = tables.Table(frame.localCheckpoint(), bounds={"x": (0, 1)}).query(sum=["x"])
+    kept = tables.Table(frame.localCheckpoint(), bounds={"x": (0, 1)}).statistics(sum=["x"])
     assert kept.exact_sums().tolist() == kept.exact_sums().tolist()
 
 
@@ -197,7 +199,7 @@ def test_an_engine_that_fails_has_been_charged_and_quotes_no_data(spark):
 
     frame = spark.createDataFrame([("secret",)], "age string")
     broken = frame.select(functions.raise_error(functions.col("age")).cast("double").alias("age"))
-    query = tables.Table(broken, bounds={"age": (0, 100)}).query(mean=["age"])
+    query = tables.Table(broken, bounds={"age": (0, 100)}).statistics(mean=["age"])
     ledger = inid.Ledger(total=inid.PureDP(10.0))
     with pytest.raises(tables.EngineError) as error:
         query.release(query.plan(inid.PureDP(0.5)), ledger=ledger)
@@ -221,7 +223,7 @@ def test_many_tables_are_the_same_on_spark(spark, other, unit):
     asked = {"count": [("word",)], "mean": {"v": [("word", "place")]}}
     answers = []
     for data in (frame, spark.createDataFrame(frame)):
-        query = tables.Table(data, other=other, unit=unit, **facts).query(**asked)
+        query = tables.Table(data, other=other, unit=unit, **facts).marginals(**asked)
         answers.append(query.exact(query.plan(inid.GaussianDP(1.0), mechanism="gaussian")))
     assert np.array_equal(*answers)
 
@@ -241,7 +243,7 @@ def test_many_columns_are_the_same_on_spark(spark, by):
     schema = ", ".join([*(f"{name} double" for name in names), "word string"])
     facts = {"bounds": dict.fromkeys(names, (-10.0, 20.0)), "missing": {"x22": 5.0}}
     sums = [
-        tables.Table(data, **facts).query(mean=names, by=by or None).exact_sums()
+        tables.Table(data, **facts).statistics(mean=names, by=by or None).exact_sums()
         for data in (frame, spark.createDataFrame(rows, schema))
     ]
     assert np.array_equal(*sums)
@@ -254,7 +256,7 @@ def test_synthetic_rows_are_asked_of_every_engine_and_come_back_in_kind(engine, 
 
     def released(name):
         table = tables.Table(made(name), bounds=BOUNDS, domains=keys, bins=bins, unit=tables.Person("user", 2))
-        query = table.where("place >= 2").query(synthetic=True)
+        query = table.where("place >= 2").synthesize()
         with inid.testing.unsafe_seed(1):
             return query.release(query.plan(inid.ApproxDP(3.0, 1e-6)))
 

@@ -32,7 +32,7 @@ def frame(request):
 
 
 def _grouped(table):
-    return table.query(mean={"sex": [("sex",)]}, count=[("sex",)])
+    return table.marginals(mean={"sex": [("sex",)]}, count=[("sex",)])
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,15 @@ def _grouped(table):
             lambda frame: tables.Table(frame, bounds={"height": (0, 1)}),
             "which the table lacks: it has age, sex, income",
         ),
-        (lambda frame: tables.Table(frame).query(mean=["Income"]), "did you mean 'income'"),
-        (lambda frame: tables.Table(frame).query(mean=["sex"]), "holds .*not numbers|needs public bounds for 'sex'"),
+        (lambda frame: tables.Table(frame).statistics(mean=["Income"]), "did you mean 'income'"),
+        (
+            lambda frame: tables.Table(frame).statistics(mean=["sex"]),
+            "holds .*not numbers|needs public bounds for 'sex'",
+        ),
         (lambda frame: _grouped(tables.Table(frame, domains={"sex": ["F", "M"]})), "public values of 'sex' are texts"),
         (lambda frame: tables.Table(frame, domains={"Sex": ["F", "M"]}), "did you mean 'sex'"),
-        (lambda frame: tables.Table(frame).query(count=True, by={"SEX": ["F", "M"]}), "did you mean 'sex'"),
-        (lambda frame: tables.Table(frame).query(count=True, by={"sex": [1, 2]}), "cast one of the two"),
+        (lambda frame: tables.Table(frame).statistics(count=True, by={"SEX": ["F", "M"]}), "did you mean 'sex'"),
+        (lambda frame: tables.Table(frame).statistics(count=True, by={"sex": [1, 2]}), "cast one of the two"),
         (lambda frame: tables.Table(frame, missing={"agE": 3}), "did you mean 'age'"),
         (lambda frame: tables.Table(frame).where("Age > 3"), "did you mean 'age'"),
     ],
@@ -76,6 +79,6 @@ def test_objects_of_pandas_are_read_one_by_one_and_texts_among_them_are_missing(
     facts = {"bounds": {"age": (0, 100)}}
     frames = [pd.DataFrame({"age": rows}) for rows in (["31", 44], [None, 44], [44])]
     assert [frame["age"].dtype.kind for frame in frames] == ["O", "f", "i"]
-    sums = [tables.Table(frame, **facts).query(mean=["age"]).exact_sums().tolist() for frame in frames]
+    sums = [tables.Table(frame, **facts).statistics(mean=["age"]).exact_sums().tolist() for frame in frames]
     assert sums[0] == sums[1] == sums[2]
-    assert tables.Table(frames[0].apply(pd.to_numeric), **facts).query(mean=["age"]).exact_sums()[0] == 2
+    assert tables.Table(frames[0].apply(pd.to_numeric), **facts).statistics(mean=["age"]).exact_sums()[0] == 2

@@ -166,15 +166,15 @@ def computed(frame, step=1):
 def results(frame, step=1):
     """The sums of each condition and formula, and what is left of the table by the conditions."""
     table, names = computed(frame, step)
-    found = {"sums": table.query(sum=list(names), histogram={"c26": [-1e9, 0, 1, 1e9]}).exact_sums().tolist()}
+    found = {"sums": table.statistics(sum=list(names), histogram={"c26": [-1e9, 0, 1, 1e9]}).exact_sums().tolist()}
     for text in FILTERS[::step]:
-        found[text] = table.where(text).query(count=True, sum=["c26"]).exact_sums().tolist()
+        found[text] = table.where(text).statistics(count=True, sum=["c26"]).exact_sums().tolist()
     return found
 
 
 def test_the_reference_is_python():
     table, names = computed(ARROW)
-    query = table.query(sum=list(names))
+    query = table.statistics(sum=list(names))
     found = query.exact_sums().reshape(len(names), 2)
     every = {text: lambda r, keep=keep: float(keep(r)) for text, keep in CONDITIONS.items()} | FORMULAS
     for (name, text), (count, total) in zip(names.items(), found.tolist(), strict=True):
@@ -184,7 +184,7 @@ def test_the_reference_is_python():
         assert total == sum(grid.integer(min(max(value, -3.0), 1000.0)) for value in values), text
     for text in FILTERS:
         kept = [row for row in ROWS if CONDITIONS[text](row)]
-        assert table.where(text).query(count=True).exact_sums().tolist() == [len(kept)], text
+        assert table.where(text).statistics(count=True).exact_sums().tolist() == [len(kept)], text
         assert 0 < len(kept) < len(ROWS)
 
 
@@ -215,7 +215,7 @@ def test_computed_columns_are_keys_on_every_engine(made, name):
         domains={"size": ["small", "large"], "whole": [0, 6], "up": [True, False]},
     )
     by = {"size": ["none", "small", "large"], "whole": [-4, 0, 6], "up": [True, False]}
-    sums = table.where("not up == True or whole in [6]").query(count=True, by=by).exact_sums().reshape(3, 3, 2)
+    sums = table.where("not up == True or whole in [6]").statistics(count=True, by=by).exact_sums().reshape(3, 3, 2)
     expected = np.zeros((3, 3, 2), dtype=int)
     for row in ROWS:
         x, up = first(row), bool(compared(lambda a, b: a > b, first(row), second(row)))
@@ -224,7 +224,7 @@ def test_computed_columns_are_keys_on_every_engine(made, name):
             size = "large" if x > 1 else "small"
             expected[by["size"].index(size), by["whole"].index(whole), by["up"].index(up)] += 1
     assert sums.tolist() == expected.tolist()
-    query = table.query(marginals=[("size", "up"), ("whole", "sex")])
+    query = table.marginals([("size", "up"), ("whole", "sex")])
     (made,) = table.source.run(query.question.aggregations(table))
     counted = [one.sums[0] for one in made]
     sizes = [
@@ -246,6 +246,6 @@ def test_people_are_limited_after_rows_are_filtered(made):
     person = tables.Person("who", max_rows=1, order_by="when")
     for data in (frame, pa.Table.from_pandas(frame.astype({"who": "Int64"}))):
         table = tables.Table(data, bounds={"v": (0, 16)}, unit=person, missing={"v": 0})
-        query = table.where(COL("v") > 1).query(count=True, sum=["v"])
+        query = table.where(COL("v") > 1).statistics(count=True, sum=["v"])
         count, total = (query.exact_sums() * query.units).tolist()
         assert (count, total + 8 * count) == (2, 5 + 2)

@@ -31,12 +31,12 @@ FRAME = pd.DataFrame({"sex": ["F", "M"] * 20, "sector": ["a", "b", "c", "a"] * 1
 FACTS = {"bounds": {"cost": (0, 50)}, "domains": {"sex": ["F", "M"], "sector": ["a", "b", "c"]}}
 MONTHS = [f"2027-{month:02}" for month in range(1, 13)]
 QUERIES = {
-    "count": {"count": True},
-    "statistics": {"count": True, "mean": ["cost"], "sum": ["cost"], "by": {"sex": ["F", "M"]}},
-    "marginals": {"marginals": 2},
-    "quantiles": {"quantile": {"cost": [0.25, 0.5]}},
-    "largest group": {"choose": {"sector": ["a", "b", "c"]}},
-    "synthetic": {"synthetic": True},
+    "count": lambda t: t.statistics(count=True),
+    "statistics": lambda t: t.statistics(count=True, mean=["cost"], sum=["cost"], by={"sex": ["F", "M"]}),
+    "marginals": lambda t: t.marginals(2),
+    "quantiles": lambda t: t.quantiles({"cost": [0.25, 0.5]}),
+    "largest group": lambda t: t.largest_group({"sector": ["a", "b", "c"]}),
+    "synthetic": lambda t: t.synthesize(),
 }
 
 
@@ -94,7 +94,7 @@ def test_a_plan_of_noise_fits_a_ledger_of_its_promise(
 @examples(some=15, many=300)
 @given(promises(), st.sampled_from(sorted(QUERIES)), st.data())
 def test_a_plan_of_a_table_fits_a_ledger_of_its_promise(promise: inid.Budget, kind: str, data: st.DataObject) -> None:
-    query = table().query(**QUERIES[kind])
+    query = QUERIES[kind](table())
     try:
         plan = query.plan(promise)
     except inid.BudgetError:  # this kind has no noise for such a promise
@@ -109,7 +109,7 @@ def test_a_plan_of_a_table_fits_a_ledger_of_its_promise(promise: inid.Budget, ki
 def test_a_publication_fits_a_ledger_of_its_promise(promise: inid.Budget, data: st.DataObject) -> None:
     names = data.draw(st.lists(st.sampled_from(["count", "statistics", "marginals"]), min_size=1, unique=True))
     facts = table()
-    publication = tables.Publication(**{name: facts.query(**QUERIES[name]) for name in names})
+    publication = tables.Publication(**{name: QUERIES[name](facts) for name in names})
     plan = publication.plan(promise)
     plan.verify()
     assert_affordable(plan, promise, data.draw(st.sampled_from(ledger_options(promise))), plan.neighbours)

@@ -92,7 +92,7 @@ def test_missing_values_and_both_ends_are_counted_as_pandas_counts(bounds):
     frame = pa.table({"x": pa.array([*values, *[low] * 500], pa.float64()), "g": [0] * 5 + [1] * 504})
     found = []
     for data in (frame.to_pandas(), stored("in-postgres", frame)):
-        query = tables.Table(data, bounds={"x": bounds}).query(mean=["x"], count=True, by={"g": [0, 1, 2]})
+        query = tables.Table(data, bounds={"x": bounds}).statistics(mean=["x"], count=True, by={"g": [0, 1, 2]})
         found.append(query.exact_sums())
     assert np.array_equal(*found)
 

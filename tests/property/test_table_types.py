@@ -25,50 +25,48 @@ FACTS = {"bounds": {"x": (0, 10)}}
 
 # What is asked of the column "v": a query, or a refusal by names and types.
 ROW_BY_ROW = {
-    "number": lambda data: tables.Table(data, bounds={"v": (0, 10)}).query(count=True, mean=["v"], variance=["v"]),
-    "number by groups": lambda data: tables.Table(data, bounds={"v": (0, 10)}).query(mean=["v"], by={"g": ["a"]}),
-    "filled": lambda data: tables.Table(data, bounds={"v": (0, 10)}, missing={"v": 3}).query(sum=["v"]),
-    "bins": lambda data: tables.Table(data).query(histogram={"v": [0, 1, 2, 1e300]}),
-    "text key": lambda data: tables.Table(data).query(count=True, by={"v": ["a", "1", "2020-01-01"]}),
-    "whole key": lambda data: tables.Table(data, **FACTS).query(mean=["x"], by={"v": [0, 1, 2, 2**63 - 1]}),
-    "boolean key": lambda data: tables.Table(data).query(count=True, by={"v": [True, False]}),
-    "text category": lambda data: tables.Table(data).query(histogram={"v": ["a", "1"]}),
-    "whole category": lambda data: tables.Table(data).query(histogram={"v": tables.Categories([0, 1, 2])}),
-    "compared number": lambda data: tables.Table(data).where(V >= 1).query(count=True),
+    "number": lambda data: tables.Table(data, bounds={"v": (0, 10)}).statistics(count=True, mean=["v"], variance=["v"]),
+    "number by groups": lambda data: tables.Table(data, bounds={"v": (0, 10)}).statistics(mean=["v"], by={"g": ["a"]}),
+    "filled": lambda data: tables.Table(data, bounds={"v": (0, 10)}, missing={"v": 3}).statistics(sum=["v"]),
+    "bins": lambda data: tables.Table(data).statistics(histogram={"v": [0, 1, 2, 1e300]}),
+    "text key": lambda data: tables.Table(data).statistics(count=True, by={"v": ["a", "1", "2020-01-01"]}),
+    "whole key": lambda data: tables.Table(data, **FACTS).statistics(mean=["x"], by={"v": [0, 1, 2, 2**63 - 1]}),
+    "boolean key": lambda data: tables.Table(data).statistics(count=True, by={"v": [True, False]}),
+    "text category": lambda data: tables.Table(data).statistics(histogram={"v": ["a", "1"]}),
+    "whole category": lambda data: tables.Table(data).statistics(histogram={"v": tables.Categories([0, 1, 2])}),
+    "compared number": lambda data: tables.Table(data).where(V >= 1).statistics(count=True),
     "computed number": lambda data: (
-        tables.Table(data).with_columns(w=V * V + 1, bounds={"w": (0, 9)}).query(mean=["w"])
+        tables.Table(data).with_columns(w=V * V + 1, bounds={"w": (0, 9)}).statistics(mean=["w"])
     ),
-    "compared text": lambda data: tables.Table(data).where(V != "a").query(count=True),
-    "compared truth": lambda data: tables.Table(data).where(V == True).query(count=True),  # noqa: E712
-    "compared date": lambda data: tables.Table(data).where(V >= YEAR).query(count=True),
-    "another date": lambda data: tables.Table(data).where(dt.date.max != V).query(count=True),
-    "year": lambda data: tables.Table(data).where(V.year() <= 1999).query(count=True),
-    "texts": lambda data: tables.Table(data).where(V.is_in(["a", "1"])).query(count=True),
-    "whole numbers": lambda data: tables.Table(data).where(V.is_in([0, 1, 2**63 - 1])).query(count=True),
-    "truths": lambda data: tables.Table(data).where(V.is_in([True])).query(count=True),
-    "missing number": lambda data: tables.Table(data).where(V.is_missing()).query(count=True),
-    "missing text": lambda data: tables.Table(data).where(V.is_missing("text")).query(count=True),
-    "missing date": lambda data: tables.Table(data).where(V.is_missing("date")).query(count=True),
-    "missing truth": lambda data: tables.Table(data).where(V.is_missing("truth")).query(count=True),
-    "other column": lambda data: tables.Table(data, **FACTS).query(count=True, mean=["x"]),
+    "compared text": lambda data: tables.Table(data).where(V != "a").statistics(count=True),
+    "compared truth": lambda data: tables.Table(data).where(V == True).statistics(count=True),  # noqa: E712
+    "compared date": lambda data: tables.Table(data).where(V >= YEAR).statistics(count=True),
+    "another date": lambda data: tables.Table(data).where(dt.date.max != V).statistics(count=True),
+    "year": lambda data: tables.Table(data).where(V.year() <= 1999).statistics(count=True),
+    "texts": lambda data: tables.Table(data).where(V.is_in(["a", "1"])).statistics(count=True),
+    "whole numbers": lambda data: tables.Table(data).where(V.is_in([0, 1, 2**63 - 1])).statistics(count=True),
+    "truths": lambda data: tables.Table(data).where(V.is_in([True])).statistics(count=True),
+    "missing number": lambda data: tables.Table(data).where(V.is_missing()).statistics(count=True),
+    "missing text": lambda data: tables.Table(data).where(V.is_missing("text")).statistics(count=True),
+    "missing date": lambda data: tables.Table(data).where(V.is_missing("date")).statistics(count=True),
+    "missing truth": lambda data: tables.Table(data).where(V.is_missing("truth")).statistics(count=True),
+    "other column": lambda data: tables.Table(data, **FACTS).statistics(count=True, mean=["x"]),
 }
 PEOPLE = {
-    "person": lambda data: tables.Table(data, unit=tables.Person("v", 1), **FACTS).query(count=True, mean=["x"]),
-    "people": lambda data: tables.Table(data, unit=tables.Person("v", 2)).query(count_distinct=True, by={"g": ["a"]}),
-    "order": lambda data: tables.Table(data, unit=tables.Person("g", 2, "v"), **FACTS).query(sum=["x"]),
+    "person": lambda data: tables.Table(data, unit=tables.Person("v", 1), **FACTS).statistics(count=True, mean=["x"]),
+    "people": lambda data: tables.Table(data, unit=tables.Person("v", 2)).statistics(
+        count_distinct=True, by={"g": ["a"]}
+    ),
+    "order": lambda data: tables.Table(data, unit=tables.Person("g", 2, "v"), **FACTS).statistics(sum=["x"]),
 }
 OTHERS = {
-    "text domain": lambda data: tables.Table(data, domains={"v": ["a", "1"], "g": ["a", "b"]}).query(marginals=2),
-    "whole domain": lambda data: tables.Table(data, domains={"v": [0, 1], "g": ["a", "b"]}).query(marginals=1),
-    "truth domain": lambda data: tables.Table(data, domains={"v": [True, False]}, other="drop").query(marginals=1),
-    "quantile": lambda data: tables.Table(data, bounds={"v": (0, 10)}).query(quantile={"v": [0.5]}),
-    "found texts": lambda data: tables.Table(data).query(count=True, by={"v": tables.discover(delta=1e-6)}),
-    "found numbers": lambda data: tables.Table(data).query(
-        count=True, by={"v": tables.discover(delta=1e-6, kind="int")}
-    ),
-    "found truths": lambda data: tables.Table(data).query(
-        count=True, by={"v": tables.discover(delta=1e-6, kind="bool")}
-    ),
+    "text domain": lambda data: tables.Table(data, domains={"v": ["a", "1"], "g": ["a", "b"]}).marginals(2),
+    "whole domain": lambda data: tables.Table(data, domains={"v": [0, 1], "g": ["a", "b"]}).marginals(1),
+    "truth domain": lambda data: tables.Table(data, domains={"v": [True, False]}, other="drop").marginals(1),
+    "quantile": lambda data: tables.Table(data, bounds={"v": (0, 10)}).quantiles({"v": [0.5]}),
+    "found texts": lambda data: tables.Table(data).select_partitions("v", delta=1e-6),
+    "found numbers": lambda data: tables.Table(data).select_partitions("v", delta=1e-6, kind="int"),
+    "found truths": lambda data: tables.Table(data).select_partitions("v", delta=1e-6, kind="bool"),
 }
 
 
@@ -149,7 +147,7 @@ def test_what_once_stopped_a_query_stops_none(engine, kind, name, tmp_path):
 def test_decimals_equal_whole_keys_exactly():
     """A fraction was cut off after a whole number, and refused before one."""
     whole = made_frame("pandas-arrow", "decimal128")
-    found = tables.Table(whole).query(count=True, by={"v": [0, 1, 2, 2**63 - 1]}).exact_sums()
+    found = tables.Table(whole).statistics(count=True, by={"v": [0, 1, 2, 2**63 - 1]}).exact_sums()
     assert found.tolist() == [1, 1, 1, 1]
 
 
@@ -160,7 +158,7 @@ def test_dates_outside_the_years_1_to_9999_are_missing_alike_on_all_engines():
     for frame in frames:
         table = tables.Table(frame)
         uses = [V.is_missing("date"), dt.date.min <= V, V.year() <= 1, V.year() >= 9999, dt.date(1970, 1, 1) == V]
-        assert [int(table.where(use).query(count=True).exact_sums()[0]) for use in uses] == [4, 4, 1, 1, 1]
+        assert [int(table.where(use).statistics(count=True).exact_sums()[0]) for use in uses] == [4, 4, 1, 1, 1]
 
 
 @pytest.mark.slow

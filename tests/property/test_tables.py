@@ -65,7 +65,7 @@ def questions(draw):
         table = tables.Table(
             frame, bounds=stated, unit=unit, neighbours=relation, missing=fill, max_rows=max(max_rows, limit)
         )
-        return table.query(**asked)
+        return table.statistics(**asked)
 
     return person, relation, make
 
@@ -182,7 +182,7 @@ def test_some_person_attains_every_bound(relation, limit, by, fill):
     def make(data):
         stated = {"x": (-3, 5), "y": (1, 2)}
         frame = pl.DataFrame(data, schema=SCHEMA)
-        return tables.Table(frame, bounds=stated, unit=unit, neighbours=relation, missing=fill).query(**asked)
+        return tables.Table(frame, bounds=stated, unit=unit, neighbours=relation, missing=fill).statistics(**asked)
 
     queries = [make(data) for data in people]
     sums = [query.exact_sums() for query in queries]
@@ -228,7 +228,7 @@ def test_some_person_attains_the_joint_bound(limit, by, asked, fill):
             missing=fill,
             max_rows=2**20,
         )
-        return table.query(**asked, by=by)
+        return table.statistics(**asked, by=by)
 
     queries = [make(data) for data in people]
     first, sums = queries[0], [query.exact_sums() for query in queries]

@@ -47,17 +47,17 @@ def statistics(draw):
         "covariance": draw(st.sampled_from([[], [], ["v", "w"]])),
         "by": draw(st.sampled_from([{}, {"a": ["x", "y"]}])),
     }
-    query = draw(tables_of_people()).query(**asked)
+    query = draw(tables_of_people()).statistics(**asked)
     return query, {s.label: at for at, s in enumerate(query.layout.statistics)}, {}
 
 
 @st.composite
 def many_tables(draw):
     some = st.lists(st.sampled_from(GROUPINGS), min_size=1, max_size=4, unique=True)
-    asked = {"marginals": draw(some.filter(any))}
+    asked = {"count": draw(some.filter(any))}
     if draw(st.booleans()):
         asked |= {"mean": {"v": draw(some)}}
-    query = draw(tables_of_people()).query(**asked)
+    query = draw(tables_of_people()).marginals(**asked)
     places = {(s.name, s.table): at for at, s in enumerate(query.question.statistics)}
     return query, places, {"objective": draw(st.sampled_from(["max", "sum"]))}
 
@@ -69,7 +69,7 @@ def ordered(draw):
             [{"cdf": {"v": [()], "w": [("a",)]}}, {"quantile": {"v": [0.5], "w": [0.1, 0.9]}, "by": {"a": ["x", "y"]}}]
         )
     )
-    query = draw(tables_of_people()).query(**asked)
+    query = draw(tables_of_people()).quantiles(**asked)
     return query, {table.column: at for at, table in enumerate(query.question.tables)}, {}
 
 

@@ -50,7 +50,7 @@ def asked():
         rows=rows,
         max_rows=2**20,
     )
-    return table.query(count=[("sex", "region")], mean={"income": [("region", "sex")]}, sum={"income": [("sex",)]})
+    return table.marginals([("sex", "region")], mean={"income": [("region", "sex")]}, sum={"income": [("sex",)]})
 
 
 @cache

@@ -39,7 +39,7 @@ def people():
 @cache
 def asked():
     table = tables.Table(people(), bounds=BOUNDS, missing={"age": 50}, rows=1200, max_rows=2**20)
-    return table.query(
+    return table.statistics(
         sum=["income", "gain"], mean=["income", "gain", "age"], variance=["age"], by={"group": list(GROUPS)}
     )
 

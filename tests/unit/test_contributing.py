@@ -131,7 +131,7 @@ def test_a_table(engine):
         connection.execute("CREATE TABLE people AS SELECT * FROM (VALUES (30.0, 1), (40.0, 2)) AS t(age, visits)")
         frame = people() if engine == "pandas" else connection.table("people")
         table = inid.tables.Table(frame, bounds={"age": (0, 100), "visits": (0, 10)})
-        query = table.query(count=True, mean=["age", "visits"])
+        query = table.statistics(count=True, mean=["age", "visits"])
         assert query.release(query.plan(inid.PureDP(1.0))).answers
 
 

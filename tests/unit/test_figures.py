@@ -88,7 +88,7 @@ def test_a_trade_off_from_a_smaller_delta_would_be_too_good():
 def test_results_and_plans_of_tables():
     frame = pd.DataFrame({"sex": ["F", "M"] * 20, "age": np.arange(40.0)})
     t = inid.tables.Table(frame, bounds={"age": (0, 100)}, domains={"sex": ["F", "M"]}, rows=40)
-    q = t.query(count=True, mean=["age"], by={"sex": ["F", "M"]})
+    q = t.statistics(count=True, mean=["age"], by={"sex": ["F", "M"]})
     made = q.plan(inid.PureDP(1.0), tolerance={"mean(age)": 2.0})
     ax = made.plot()
     np.testing.assert_allclose(shown(ax)["this plan"], [entry.error for entry in made.statistics])
@@ -96,7 +96,7 @@ def test_results_and_plans_of_tables():
     figure = result.plot()
     assert len(figure.axes) == 2
     np.testing.assert_allclose(shown_estimates(figure.axes[1]), [row.estimate for row in result.answers[2:]])
-    many = t.query(marginals=1)
+    many = t.marginals(1)
     planned = many.plan(inid.GaussianDP(1.0))
     np.testing.assert_allclose(shown(planned.plot())["this plan"], [entry.std for entry in planned.tables])
     assert many.release(planned).plot().axes

@@ -111,7 +111,7 @@ def _view(question: TableQuestion) -> list[str]:
 
 
 def _asked(question: TableQuestion, table: str) -> str:
-    return _call(f"{table}.query", [], question.query_arguments())
+    return _call(f"{table}.{question.kind.method}", [], question.query_arguments())
 
 
 def _named(parts: Mapping[str, Any]) -> str:
@@ -149,8 +149,7 @@ def _opened(job: Job, question: TableQuestion) -> list[str]:
 
 def _total(job: Job, question: TableQuestion) -> str:
     """The total of a new ledger: the promise, and where keys are found alone the delta beside its noise."""
-    keys = [] if question.question else [*question.query_arguments().get("by", {}).values()]
-    taken = sum(getattr(one, "delta", 0.0) for one in keys)
+    taken = 0.0 if question.question else question.query_arguments().get("delta", 0.0)
     whole = whole_promise(job.budget, taken) if taken and job.budget is not None else None
     return "promise" if whole is None else _promise(whole)
 
@@ -215,8 +214,6 @@ def _value(value: Any) -> str:
     """A checked value as code."""
     if isinstance(value, Person):
         return _call("tables.Person", [repr(value.column)], {"max_rows": value.max_rows, "order_by": value.order_by})
-    if hasattr(value, "to_code"):  # what a kind of question takes for keys that nobody listed
-        return str(value.to_code())
     if isinstance(value, Ordered):
         return f"tables.Ordered({list(value.values)!r})"
     if isinstance(value, Mapping):

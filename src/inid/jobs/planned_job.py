@@ -127,7 +127,7 @@ def queries_of(query: Query[Any, Any] | Publication) -> Mapping[str, Query[Any, 
 def _options(job: Job, query: Query[Any, Any] | Publication, named: Naming) -> dict[str, Any]:
     """How a query, or several together, are planned."""
     together = (("mechanism",), "question")
-    known, option = together if isinstance(query, Publication) else (query.question.options, query.asked_as)
+    known, option = together if isinstance(query, Publication) else (query.question.options, query.question.asked_as)
     for key in job.noise.values:
         if key not in known:
             raise ArgumentError(f"{named(key)} does not go with {named(option)}: leave it out.")
@@ -156,7 +156,7 @@ def accuracy_of_job(
         )
         return cheapest, [(line.label, line.deviation, line.share) for line in cheapest.plan.summary().lines]
     if not query.question.knows_accuracy:
-        option = named(query.asked_as)
+        option = named(query.question.asked_as)
         raise ArgumentError(f"the cost of an accuracy is not known for {option}: plan with a promise.")
     cheapest = query.plan_for_accuracy(**question.tolerances(tolerances, named), failure=failure, delta=delta)
     answer = AccuracyPlan(cheapest.plan.noise, tuple(option.noise for option in cheapest.alternatives), cheapest.reason)

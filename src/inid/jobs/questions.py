@@ -14,7 +14,7 @@ from inid.sets import Sensitivity
 from inid.tables import Ordered, Person, Publication, Table, database_table
 from inid.tables.engines import Engine
 from inid.tables.engines.sql.addresses import is_database, require_no_password
-from inid.tables.query import Query
+from inid.tables.query import Query, ask
 from inid.tables.question import Question, kind_of_options
 
 
@@ -191,7 +191,7 @@ class TableQuestion(OptionGroup):
         }
 
     def query_arguments(self) -> dict[str, Any]:
-        """What is asked as `Table.query` takes it."""
+        """What is asked as the method of a table takes it."""
         return self.kind.from_options(self.of("question"))
 
     def tolerances(self, stated: Any, named: Naming = str) -> dict[str, Any]:
@@ -220,8 +220,7 @@ class TableQuestion(OptionGroup):
         return table if self.where is None else table.where(self.where)
 
     def _asked_of(self, table: Table) -> Query[Any, Any]:
-        query: Query[Any, Any] = self._viewed(table).query(**self.query_arguments())
-        return query
+        return ask(self._viewed(table), self.kind.kind, **self.query_arguments())
 
     def _data(self, named: Naming) -> Any:
         """The path of a file, or the table of a database."""

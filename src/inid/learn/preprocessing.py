@@ -162,7 +162,7 @@ class _FromQuantiles(OneToOneFeatureMixin, TransformerMixin, NoisyEstimator):  #
         ends = dict(zip(names, zip(*(end.tolist() for end in self._clip_bounds), strict=True), strict=True))
         frame, rows = _frame(names, data.floats()), None if relation == "add_remove" else data.shape[0]
         table = Table(frame, bounds=ends, neighbours=relation, rows=rows)
-        query = table.query(quantile={name: [*probabilities] for name in names})
+        query = table.quantiles({name: [*probabilities] for name in names})
         made = query.plan(budget, mechanism=self.mechanism)
         released = query.release(made, ledger, label=type(self).__name__)
         self.plan_, self.private_ = made.noise, released.private

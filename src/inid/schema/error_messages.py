@@ -104,10 +104,6 @@ MESSAGES: Mapping[str, Message] = {
         "{the[by]} with {the[quantile]}, {the[cdf]} or {the[cumulative]} needs keys: state {the[by]} sex=F,M, say.",
         "{the[by]} of ordered columns need keys: list them, such as F, M for sex.",
     ),
-    "tables_alone": _both(
-        "only {the[count]}, {the[mean]} and {the[sum]} can have several groupings: ask for other statistics in a "
-        "separate question."
-    ),
     "rows_missing": _both(
         "the tolerance of quantile({column:bare}) is in the unit of the column, which needs a guess of how many rows "
         "lie in one unit: state {the[rows]}, or the tolerance of {column:bare} in running counts."

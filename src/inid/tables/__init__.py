@@ -8,7 +8,7 @@ file of `engines`.
 >>> from inid import tables
 >>> frame = pandas.DataFrame({"age": [31.0, 44.0, 58.0], "sex": ["F", "M", "F"]})
 >>> t = tables.Table(frame, bounds={"age": (0, 100)})
->>> q = t.query(count=True, mean=["age"], by={"sex": ["F", "M"]})
+>>> q = t.statistics(count=True, mean=["age"], by={"sex": ["F", "M"]})
 >>> plan = q.plan(inid.ApproxDP(epsilon=1.0, delta=1e-6))
 >>> q.release(plan).frame.columns.tolist()
 ['statistic', 'column', 'sex', 'estimate', 'lower', 'upper', 'std']
@@ -36,10 +36,8 @@ from inid.tables.intervals import clipped_ends, gaussian_ends, quantile, quantil
 from inid.tables.plan import Plan, PlanOfSteps
 from inid.tables.presentation import Words, as_estimates, published_blocks, published_estimates, report_inputs
 from inid.tables.publication import Publication, PublicationPlan, PublicationResult
-from inid.tables.query import Query, drawn_steps
+from inid.tables.query import Query, ask, drawn_steps
 from inid.tables.question import Question
-from inid.tables.questions.largest_group import choose
-from inid.tables.questions.partition_selection import discover
 from inid.tables.result import SLACK, Answer, PageFacts, Result, record_digest
 from inid.tables.streams.plan import StreamPlan, plan_stream
 from inid.tables.streams.stream import Stream
@@ -64,10 +62,9 @@ __all__ = [
     "Stream",
     "StreamPlan",
     "Table",
-    "choose",
+    "ask",
     "col",
     "database_table",
-    "discover",
     "estimate_bounds",
     "expression",
     "maximum",

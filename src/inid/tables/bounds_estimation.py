@@ -90,7 +90,7 @@ def estimate_bounds(
         )
     stated = table.bounds[column]
     edges = log_edges(stated)
-    query = table.query(histogram={column: edges})
+    query = table.statistics(histogram={column: edges})
     result = query.release(query.plan(budget, ledger=ledger), ledger, label=label)
     low, _ = result.release.interval(1 - 2 * _FALSE_ALARM / (len(edges) - 1))
     found = [at for at, end in enumerate(low.tolist()) if end > 0]

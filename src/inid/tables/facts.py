@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import Literal, cast
+from typing import Literal, TypeGuard, cast
 
 import numpy as np
 
@@ -378,32 +378,24 @@ def read_domains(domains: object, other: object) -> Domains:
 
 
 def read_tables(name: str, asked: object, domains: Domains, *, total: bool = False) -> tuple[Marginal, ...]:
-    """The asked tables: lists of columns, or a number k for all tables over k of the columns with a domain.
+    """The asked tables: lists of columns; a number k stands for all tables over k of the columns with a domain.
 
-    >>> read_tables("marginals", 2, Domains({"sex": ("F", "M"), "age": (0, 1), "race": ("A",)}))
-    (('sex', 'age'), ('sex', 'race'), ('age', 'race'))
+    >>> read_tables("marginals", [1, ("race", "sex")], Domains({"sex": ("F", "M"), "race": ("A",)}))
+    (('sex',), ('race',), ('race', 'sex'))
     """
     cure = f"for example {name}=[('sex',), ('sex', 'age')]"
-    if isinstance(asked, int) and not isinstance(asked, bool):
-        number = integer(name, asked, least=1, cure="pass how many columns each table has, or a list of tables")
-        if number > len(domains.keys):
-            raise ArgumentError(
-                f"{name}={number} asks for tables over {number} columns, but {len(domains.keys)} have a domain: state "
-                "Table(domains=...).",
-                code="domains_missing",
-                argument=Argument(name),
-                wanted=Words(number),
-                stated=Words(len(domains.keys)),
-            )
-        _check_number(name, math.comb(len(domains.keys), number))
-        tables: list[Marginal] = list(combinations(domains.keys, number))
-    else:
-        if isinstance(asked, (str, bytes, Mapping)) or not isinstance(asked, Sequence) or not len(asked):
-            raise ArgumentError(f"{name} must be a list of tables, got {shown(asked)}: {cure}.")
-        _check_number(name, len(asked))
-        tables = [_table(f"{name}[{at}]", table, domains, cure) for at, table in enumerate(asked)]
-        if len(set(map(frozenset, tables))) != len(tables):
-            raise ArgumentError(f"{name} names the same table twice: give each set of columns once.")
+    entries = [asked] if _is_width(asked) else asked
+    if isinstance(entries, (str, bytes, Mapping)) or not isinstance(entries, Sequence) or not len(entries):
+        raise ArgumentError(f"{name} must be a list of tables, got {shown(asked)}: {cure}.")
+    _check_number(name, len(entries))
+    tables: list[Marginal] = []
+    for at, entry in enumerate(entries):
+        tables += _over(name, entry, domains) if _is_width(entry) else [_table(f"{name}[{at}]", entry, domains, cure)]
+    different = {frozenset(table): table for table in reversed(tables)}
+    if len(different) < len(tables) and not any(map(_is_width, entries)):
+        raise ArgumentError(f"{name} names the same table twice: give each set of columns once.")
+    tables = list(different.values())[::-1]
+    _check_number(name, len(tables))
     if not any(tables) and not total:
         raise ArgumentError(f"{name} asks for the total alone: pass count=True, without tables.", code="total_alone")
     sizes = {column: domains.size(column) for column in domains.keys}
@@ -415,6 +407,26 @@ def read_tables(name: str, asked: object, domains: Domains, *, total: bool = Fal
                     f"{name} asks for {shown(table)}, which has more than 2^26 cells: ask for fewer columns."
                 )
     return tuple(tables)
+
+
+def _is_width(entry: object) -> TypeGuard[int]:
+    return isinstance(entry, int) and not isinstance(entry, bool)
+
+
+def _over(name: str, width: int, domains: Domains) -> list[Marginal]:
+    """All tables over so many of the columns with a domain."""
+    number = integer(name, width, least=1, cure="pass how many columns each table has, or a list of tables")
+    if number > len(domains.keys):
+        raise ArgumentError(
+            f"{name}={number} asks for tables over {number} columns, but {len(domains.keys)} have a domain: state "
+            "Table(domains=...).",
+            code="domains_missing",
+            argument=Argument(name),
+            wanted=Words(number),
+            stated=Words(len(domains.keys)),
+        )
+    _check_number(name, math.comb(len(domains.keys), number))
+    return list(combinations(domains.keys, number))
 
 
 def _check_number(name: str, tables: int) -> None:

@@ -142,7 +142,7 @@ class Plan(ABC):
 
         >>> import inid, pandas
         >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
-        >>> [text.get_text() for text in t.query(mean=["age"]).plan(inid.PureDP(1.0)).plot().get_yticklabels()]
+        >>> [text.get_text() for text in t.statistics(mean=["age"]).plan(inid.PureDP(1.0)).plot().get_yticklabels()]
         ['mean(age)']
         """
         return plot_summary(self.summary(), ax)

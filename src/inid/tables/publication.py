@@ -46,7 +46,6 @@ from inid.tables.presentation import (
 )
 from inid.tables.query import Query, check_promise, release_together
 from inid.tables.result import RULES, TOO_NOISY, PageFacts, Result, record_digest
-from inid.tables.table import Table
 from inid.tables.verification import PUBLICATION_FORMAT
 
 if TYPE_CHECKING:
@@ -232,7 +231,7 @@ class PublicationResult(Mapping[str, Result]):
 
         >>> import inid, pandas
         >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
-        >>> asked = inid.tables.Publication(people=t.query(count=True), ages=t.query(mean=["age"]))
+        >>> asked = inid.tables.Publication(people=t.statistics(count=True), ages=t.statistics(mean=["age"]))
         >>> made = asked.release(asked.plan(inid.PureDP(epsilon=1.0)))
         >>> made.to_frame(integers=["people"])["query"].tolist()
         ['people', 'ages']
@@ -341,7 +340,7 @@ class Publication:
     >>> from inid import tables
     >>> frame = pandas.DataFrame({"age": [31.0, 44.0, 58.0] * 50, "sex": ["F", "M", "F"] * 50})
     >>> t = tables.Table(frame, bounds={"age": (0, 100)}, domains={"sex": ["F", "M"]})
-    >>> pub = Publication(people=t.query(marginals=1), pay=t.where("age > 40").query(mean=["age"]))
+    >>> pub = Publication(people=t.marginals(1), pay=t.where("age > 40").statistics(mean=["age"]))
     >>> plan = pub.plan(inid.ApproxDP(1.0, 1e-6), importance={"people": 2})
     >>> result = pub.release(plan, inid.Ledger(total=inid.ApproxDP(1.0, 1e-6)))
     >>> list(result), result["pay"].answers[0].statistic
@@ -350,16 +349,16 @@ class Publication:
 
     def __init__(self, **queries: Query[Any, Any]) -> None:
         if not queries:
-            raise ArgumentError("a publication needs at least one query: Publication(people=t.query(count=True)).")
+            raise ArgumentError("a publication needs at least one query: Publication(people=t.statistics(count=True)).")
         for name, query in queries.items():
             if not isinstance(query, Query):
-                raise ArgumentError(f"{name} must be a query, got {shown(query)}: make it with table.query(...).")
+                raise ArgumentError(f"{name} must be a query, got {shown(query)}: make it with t.statistics(...), say.")
         first = next(iter(queries.values())).table
         for name, query in queries.items():
             table = query.table
             if table.origin is not first.origin:
                 raise ArgumentError(
-                    f"{name} asks another table: make all queries of one Table(...), by where, with_columns and query."
+                    f"{name} asks another table: make all queries of one Table(...), by where and with_columns."
                 )
             for fact in ("person", "neighbours", "max_rows"):
                 if getattr(table, fact) != getattr(first, fact):
@@ -456,7 +455,7 @@ class Publication:
         >>> import pandas
         >>> from inid import tables
         >>> t = tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)}, rows=1000)
-        >>> pub = t.publication(people={"count": True}, young=t.where("age < 30").query(count=True))
+        >>> pub = tables.Publication(people=t.statistics(count=True), young=t.where("age < 30").statistics(count=True))
         >>> print(pub.plan_for_accuracy({"people": {"count": 10}, "young": {"count": 20}}).reason)
         Laplace noise reaches it at epsilon = 0.449378; name a delta to consider Gaussian noise.
         """
@@ -574,7 +573,7 @@ def served_families(
     for (name, query), share in zip(queries.items(), shares, strict=True):
         if share is None and not query.question.weighed:
             raise ArgumentError(
-                f"{name} ({query.asked_as}) has no stated error, by which its part of the promise could be found: "
+                f"{name} ({query.question.method}) has no stated error by which to find its part: "
                 f'state it, share={{{name!r}: "1/2"}}.',
                 code="error_unstated",
                 question=Words(name),
@@ -583,32 +582,13 @@ def served_families(
         if not families:
             (only,) = query.question.families
             raise BudgetError(
-                f"{name} ({query.asked_as}) is released with {only.capitalize()} noise alone: promise "
+                f"{name} ({query.question.method}) is released with {only.capitalize()} noise alone: promise "
                 "ApproxDP(epsilon, delta), name a delta, and leave the mechanism out.",
                 code="noise_of_question",
                 question=Words(name),
                 noise=Words(only.capitalize()),
             )
     return families
-
-
-def queries_of(table: Table, asked: Mapping[str, Any]) -> dict[str, Query[Any, Any]]:
-    """Queries of a table, from dictionaries of what `Table.query` takes."""
-    queries: dict[str, Query[Any, Any]] = {}
-    for name, one in asked.items():
-        if isinstance(one, Query) and one.table.origin is table.origin:
-            queries[name] = one
-            continue
-        if not isinstance(one, Mapping):
-            raise ArgumentError(
-                f"{name} must be a query of this table or a dictionary of what query takes, got {shown(one)}: "
-                f"{name}={{'count': True}}."
-            )
-        for argument in one:
-            if not isinstance(argument, str) or argument == "self":
-                raise ArgumentError(f"{name} names {shown(argument)}, which `query` does not take.")
-        queries[name] = table.query(**one)
-    return queries
 
 
 def taken_by(queries: Mapping[str, Query[Any, Any]]) -> float:
@@ -639,7 +619,7 @@ def cheapest_publication(
     for name, query in queries.items():
         if not query.question.knows_accuracy and stated[name] is None:
             raise ArgumentError(
-                f"the cost of an accuracy is not known for {name} ({query.question.asked_as}): state the part of the "
+                f"the cost of an accuracy is not known for {name} ({query.question.method}): state the part of the "
                 f'promise that it takes, share={{{name!r}: "1/10"}}.',
                 code="share_missing",
                 question=Words(name),

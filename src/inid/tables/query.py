@@ -12,7 +12,7 @@ from inid.promises import ApproxDP, Budget
 from inid.releasing import Draw, Paid, PaidPart, Release, charge_together
 from inid.sets import Allocation, Neighbours
 from inid.tables.plan import Plan
-from inid.tables.question import Question, kind_of
+from inid.tables.question import Question, kind_named
 from inid.tables.result import Result
 from inid.tables.table import Table
 
@@ -30,7 +30,7 @@ ResultT = TypeVar("ResultT", bound=Result)
 
 @dataclass(frozen=True, eq=False)
 class Query(Generic[PlanT, ResultT]):
-    """A question asked of a table. Made by `Table.query`.
+    """A question asked of a table. Made by the methods of `Table`: `statistics`, `marginals`, `quantiles` and others.
 
     Attributes:
         table: The table.
@@ -89,7 +89,7 @@ class Query(Generic[PlanT, ResultT]):
         >>> frame = pandas.DataFrame({"age": [31, 44], "income": [20_000, 50_000]})
         >>> bounds = {"age": (0, 100), "income": (0, 500_000)}
         >>> t = Table(frame, bounds=bounds, missing={"age": 40, "income": 0}, neighbours="replace", rows=1000)
-        >>> plan = t.query(mean=["age", "income"]).plan(inid.PureDP(1.0), tolerance={"age": 0.1, "income": 5000})
+        >>> plan = t.statistics(mean=["age", "income"]).plan(inid.PureDP(1.0), tolerance={"age": 0.1, "income": 5000})
         >>> print(plan)
         Laplace noise on 3 sums
         promise: PureDP(epsilon=1.0), neighbours: replace
@@ -107,7 +107,7 @@ class Query(Generic[PlanT, ResultT]):
         options = {name: value for name, value in stated.items() if value is not None}
         for name in options:
             if name not in self.question.options:
-                raise ArgumentError(f"{name} does not go with {self.asked_as}: leave it out.")
+                raise ArgumentError(f"{name} does not go with {self.question.method}: leave it out.")
         check_promise(budget)
         return cast("PlanT", self.under(ledger).question.plan(budget, **options))
 
@@ -138,7 +138,7 @@ class Query(Generic[PlanT, ResultT]):
 
         >>> import pandas
         >>> t = Table(pandas.DataFrame({"age": [31, 44]}), bounds={"age": (0, 100)}, rows=1000)
-        >>> print(t.query(count=True).plan_for_accuracy({"count": 10}, failure=0.05).reason)
+        >>> print(t.statistics(count=True).plan_for_accuracy({"count": 10}, failure=0.05).reason)
         Laplace noise reaches it at epsilon = 0.299585; name a delta to consider Gaussian noise.
         """
         cheapest = self.under(ledger).question.for_accuracy(tolerance, failure=failure, delta=delta)
@@ -183,11 +183,6 @@ class Query(Generic[PlanT, ResultT]):
             raise ArgumentError("plan was made for another query or other public facts: make one with query.plan(...).")
         return query
 
-    @property
-    def asked_as(self) -> str:
-        """The argument of `Table.query` by which such a query is asked."""
-        return str(self.question.asked_as)
-
     def check(self, ledger: "Ledger | None" = None) -> None:
         """Refuse, before anything is charged, what public facts show to be wrong: the ledger's unit, types of columns.
 
@@ -213,15 +208,20 @@ class Query(Generic[PlanT, ResultT]):
         return self if table is self.table else type(self)(table, replace(self.question, neighbours=relation))
 
 
-def ask(table: Table, asked: Mapping[str, Any]) -> Query[Any, Any]:
-    """The query that arguments of `Table.query` ask for."""
+def ask(table: Table, kind: str, /, **asked: Any) -> Query[Any, Any]:
+    """Ask a question by the name of its kind, as the methods of `Table` do; also one that was registered elsewhere.
+
+    >>> import pandas
+    >>> ask(Table(pandas.DataFrame({"sex": ["F"]})), "statistics", count=True).labels
+    ('count',)
+    """
+    question: type[Question] = kind_named(kind)
     stated = {name: value for name, value in asked.items() if not _is_unstated(value)}
-    kind: type[Question] = kind_of(stated)
-    return (kind.queries or Query)(table, kind.read(table, stated))
+    return (question.queries or Query)(table, question.read(table, stated))
 
 
 def _is_unstated(value: object) -> bool:
-    return value is None or value is False or (isinstance(value, tuple) and not value)
+    return value is None or value is False or (isinstance(value, (tuple, Mapping)) and not value)
 
 
 def check_promise(budget: object) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+from inid.arguments import listed, shown
 from inid.errors import Argument, ArgumentError, RecordError
 from inid.mechanisms import MechanismName
 from inid.noise import grid
@@ -66,6 +67,7 @@ class Question(PublicFacts, ABC):
     """What is asked of a table, and the public facts it is asked with. No data, so it can be kept in a record."""
 
     kind: ClassVar[str]
+    method: ClassVar[str]  # of a table, which asks it
     options: ClassVar[tuple[str, ...]] = ("mechanism",)
     combines: ClassVar[bool] = False
     adds_up: ClassVar[bool] = False
@@ -87,24 +89,19 @@ class Question(PublicFacts, ABC):
 
     @classmethod
     @abstractmethod
-    def claims(cls, asked: Mapping[str, Any]) -> bool:
-        """Whether arguments of `Table.query` that were stated ask for this kind."""
-
-    @classmethod
-    @abstractmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
         """Check what is asked against names, types and public facts of a table."""
 
-    # How files, commands and pages ask it: by options, which are the arguments of `Table.query` where nothing is said.
+    # How files, commands and pages ask it: by options, which are the arguments of its method where nothing is said.
 
     @classmethod
-    def claims_options(cls, stated: Mapping[str, Any]) -> bool:
+    def claims_options(cls, stated: Mapping[str, Any]) -> bool:  # noqa: ARG003 - those without options claim none
         """Whether options ask for this kind."""
-        return cls.claims(stated)
+        return False
 
     @classmethod
     def from_options(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
-        """What `Table.query` is asked, from options."""
+        """The arguments of the method, from options."""
         return dict(stated)
 
     @classmethod
@@ -118,9 +115,9 @@ class Question(PublicFacts, ABC):
         return tolerance
 
     @property
-    @abstractmethod
     def asked_as(self) -> str:
-        """The argument of `Table.query` by which such a question is asked."""
+        """The option by which files and the command ask such a question."""
+        return self.method
 
     # What leaves the engine, and what one person can change in it.
 
@@ -186,12 +183,12 @@ class Question(PublicFacts, ABC):
 
     def for_accuracy(self, tolerance: Any, *, failure: float, delta: float | None) -> Any:  # noqa: ARG002
         """The least budget found with which every answer is within its tolerance."""
-        raise ArgumentError(f"the cost of an accuracy is not known for {self.asked_as}: plan with a promise.")
+        raise ArgumentError(f"the cost of an accuracy is not known for {self.method}: plan with a promise.")
 
     def named_targets(self, tolerance: Any) -> list[float | None]:
         """The stated tolerance of each line of a plan; None where nobody named it."""
         if tolerance is not None:
-            raise ArgumentError(f"tolerance does not go with {self.asked_as}: leave it out.")
+            raise ArgumentError(f"tolerance does not go with {self.method}: leave it out.")
         return [None]
 
     def alone(self, mechanism: MechanismName) -> Sequence[float]:
@@ -298,7 +295,7 @@ _KINDS: dict[str, type[Question]] = {}
 
 
 def register(kind: type[Question]) -> None:
-    """Make a kind of question known; of several that claim the same arguments, the last registered is asked."""
+    """Make a kind of question known; of several that claim the same options, the last registered is asked."""
     _KINDS[kind.kind] = kind
 
 
@@ -307,9 +304,15 @@ def kinds() -> tuple[type[Question], ...]:
     return tuple(_KINDS.values())
 
 
-def kind_of(asked: Mapping[str, Any]) -> type[Question]:
-    """The kind of question that stated arguments of `Table.query` ask for."""
-    return next(kind for kind in reversed(_KINDS.values()) if kind.claims(asked))
+def kind_named(name: str) -> type[Question]:
+    """The kind of question of this name.
+
+    Raises:
+        ArgumentError: None was registered.
+    """
+    if name not in _KINDS:
+        raise ArgumentError(f"no kind of question is called {shown(name)}: there are {listed(_KINDS)}.")
+    return _KINDS[name]
 
 
 def kind_of_options(stated: Mapping[str, Any]) -> type[Question]:

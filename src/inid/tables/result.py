@@ -127,7 +127,7 @@ def record_digest(record: Mapping[str, Any]) -> str:
 
 TOO_NOISY = 0.5  # of the estimate: an interval that is wider makes a number too noisy to rely on
 SURE = 1 - 1e-9  # that a count is not at its limit
-COMBINED = "cells are combined of tables that were asked together: query(marginals=[...])."
+COMBINED = "cells are combined of tables that were asked together: table.marginals([...])."
 NOT_PRIVATE = " - NOT PRIVATE: made by a test source"
 
 
@@ -247,7 +247,7 @@ class Result:
 
         >>> import inid, pandas
         >>> t = inid.tables.Table(pandas.DataFrame({"sex": [1, 2, 2]}))
-        >>> q = t.query(count=True, by={"sex": [1, 2]})
+        >>> q = t.statistics(count=True, by={"sex": [1, 2]})
         >>> r = q.release(q.plan(inid.PureDP(1.0)))
         >>> r.to_frame(integers=True, too_noisy=0.3, labels={"sex": {1: "male", 2: "female"}})["sex"].tolist()
         ['male', 'female']
@@ -320,7 +320,7 @@ class Result:
 
         >>> import inid, pandas, pathlib, tempfile
         >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
-        >>> q = t.query(mean=["age"])
+        >>> q = t.statistics(mean=["age"])
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     q.release(q.plan(inid.PureDP(epsilon=1.0))).report(pathlib.Path(folder, "report.html"))
         """
@@ -340,7 +340,7 @@ class Result:
 
         >>> import inid, pandas
         >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
-        >>> q = t.query(count=True, mean=["age"])
+        >>> q = t.statistics(count=True, mean=["age"])
         >>> [ax.get_title(loc="left") for ax in q.release(q.plan(inid.PureDP(epsilon=1.0))).plot().axes]
         ['count', 'mean of age']
         """
@@ -371,7 +371,7 @@ class Result:
             ArgumentError: The answers have no such form.
         """
         if tidy:
-            raise ArgumentError("tidy is for tables of counts that were asked together: query(marginals=[...]).")
+            raise ArgumentError("tidy is for tables of counts that were asked together: table.marginals([...]).")
         return whole_counts(self.answers) if integers else self.answers
 
     @property

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from inid.arguments import choice, integer, shown
 from inid.errors import ArgumentError, Column, Words
@@ -34,12 +34,11 @@ from inid.tables.view import MOST_ROWS, View, read_condition, read_formula
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
-    from inid.tables.publication import Publication
     from inid.tables.query import Query
     from inid.tables.questions.largest_group import LargestGroupPlan, LargestGroupResult
     from inid.tables.questions.marginals.plan import MarginalsPlan
     from inid.tables.questions.marginals.result import MarginalsResult
-    from inid.tables.questions.partition_selection import KeySelection, PartitionSelectionQuery
+    from inid.tables.questions.partition_selection import PartitionSelectionQuery
     from inid.tables.questions.prefix_sums.kind import PrefixSumsPlan
     from inid.tables.questions.statistics.kind import StatisticsQuery
     from inid.tables.questions.synthetic.kind import SyntheticPlan, SyntheticResult
@@ -126,10 +125,7 @@ def _truth(on: str, grouped: Mapping[Any, list[Key]]) -> Condition:
     return Member(col(on), tuple(grouped[True]))
 
 
-# What can be asked of a table: `query`, and several under one promise.
-#
-# The overloads tell editors and type checkers which plan and which result each kind of question has; nothing else here
-# knows the kinds.
+# What can be asked of a table: one method for each kind of question.
 
 ByTables = Mapping[str, int | Sequence[Marginal]]  # for each column the tables by which it is asked
 Groupings = Mapping[str, Sequence[Marginal]]
@@ -137,146 +133,38 @@ Keys = Mapping[str, Sequence[Key]]
 
 
 class Asking:
-    """The two methods of a table that make queries."""
+    """The methods of a table that make queries. Nothing is computed before a query is planned and released."""
 
-    @overload
-    def query(
+    def statistics(
         self,
         *,
-        marginals: int | Sequence[Marginal],
-        count: bool | Sequence[Marginal] = ...,
-        sum: ByTables = ...,
-        mean: ByTables = ...,
-    ) -> "Query[MarginalsPlan, MarginalsResult]": ...
-    @overload
-    def query(
-        self, *, count: Sequence[Marginal], sum: ByTables = ..., mean: ByTables = ...
-    ) -> "Query[MarginalsPlan, MarginalsResult]": ...
-    @overload
-    def query(
-        self,
-        *,
-        quantile: Mapping[str, Sequence[float]],
-        cdf: Groupings = ...,
-        cumulative: Groupings = ...,
-        by: Keys = ...,
-    ) -> "Query[PrefixSumsPlan, Result]": ...
-    @overload
-    def query(
-        self, *, cdf: Groupings, cumulative: Groupings = ..., by: Keys = ...
-    ) -> "Query[PrefixSumsPlan, Result]": ...
-    @overload
-    def query(self, *, cumulative: Groupings, by: Keys = ...) -> "Query[PrefixSumsPlan, Result]": ...
-    @overload
-    def query(
-        self, *, choose: Keys, count: bool = ..., count_distinct: bool = ...
-    ) -> "Query[LargestGroupPlan, LargestGroupResult]": ...
-    @overload
-    def query(
-        self, *, by: "Mapping[str, KeySelection]", count: bool = ..., count_distinct: bool = ...
-    ) -> "PartitionSelectionQuery": ...
-    @overload
-    def query(
-        self,
-        *,
-        synthetic: Literal[True] | Sequence[str],
-        target: str | None = ...,
-        weights: Mapping[tuple[str, ...], float] | None = ...,
-    ) -> "Query[SyntheticPlan, SyntheticResult]": ...
-    @overload
-    def query(
-        self,
-        *,
-        count: bool = ...,
-        count_distinct: bool = ...,
-        sum: Sequence[str] = ...,
-        mean: Sequence[str] = ...,
-        variance: Sequence[str] = ...,
-        std: Sequence[str] = ...,
-        covariance: Sequence[str] = ...,
-        histogram: Mapping[str, Sequence[float | str] | Categories] = ...,
-        by: Keys | None = ...,
-    ) -> "StatisticsQuery": ...
-    @overload
-    def query(
-        self,
-        *,
-        count: bool | Sequence[Marginal] = ...,
-        count_distinct: bool = ...,
-        sum: Sequence[str] | ByTables | None = ...,
-        mean: Sequence[str] | ByTables | None = ...,
-        variance: Sequence[str] = ...,
-        std: Sequence[str] = ...,
-        covariance: Sequence[str] = ...,
-        histogram: Mapping[str, Sequence[float | str] | Categories] | None = ...,
-        by: Mapping[str, Any] | None = ...,
-        marginals: int | Sequence[Marginal] | None = ...,
-        cdf: Mapping[str, Sequence[Marginal]] | None = ...,
-        quantile: Mapping[str, Sequence[float]] | None = ...,
-        cumulative: Mapping[str, Sequence[Marginal]] | None = ...,
-        choose: Mapping[str, Sequence[Key]] | None = ...,
-        synthetic: bool | Sequence[str] = ...,
-        target: str | None = ...,
-        weights: Mapping[tuple[str, ...], float] | None = ...,
-        **others: Any,
-    ) -> "Query[Any, Any]": ...
-    def query(
-        self,
-        *,
-        count: bool | Sequence[Marginal] = False,
+        count: bool = False,
         count_distinct: bool = False,
-        sum: Sequence[str] | ByTables | None = (),  # noqa: A002 - what users look for
-        mean: Sequence[str] | ByTables | None = (),
+        sum: Sequence[str] = (),  # noqa: A002 - what users look for
+        mean: Sequence[str] = (),
         variance: Sequence[str] = (),
         std: Sequence[str] = (),
         covariance: Sequence[str] = (),
         histogram: Mapping[str, Sequence[float | str] | Categories] | None = None,
-        by: Mapping[str, Any] | None = None,
-        marginals: int | Sequence[Marginal] | None = None,
-        cdf: Mapping[str, Sequence[Marginal]] | None = None,
-        quantile: Mapping[str, Sequence[float]] | None = None,
-        cumulative: Mapping[str, Sequence[Marginal]] | None = None,
-        choose: Mapping[str, Sequence[Key]] | None = None,
-        synthetic: bool | Sequence[str] = False,
-        target: str | None = None,
-        weights: Mapping[tuple[str, ...], float] | None = None,
-        **others: Any,
-    ) -> "Query[Any, Any]":
-        """Ask for statistics, any number together; they share sums and one promise. Nothing is computed yet.
+        by: Keys | None = None,
+        **others: Sequence[str],
+    ) -> "StatisticsQuery":
+        """Ask for statistics, any number together; they share sums and one promise.
 
         Args:
-            count: The number of rows; or several groupings, [("sex",), ("sex", "education")], the same as `marginals`.
+            count: The number of rows.
             count_distinct: The number of people, with a `Person`: each counts once, and by groups once in each group
                 where they have a row.
-            sum: Columns to add up; or several groupings by column, {"income": [("sex",), ("region", "sex")]}.
-            mean: Columns to average; or several groupings by column.
+            sum: Columns to add up.
+            mean: Columns to average.
             variance: Columns whose variance (mean square distance from the mean) is asked for.
             std: Columns whose standard deviation is asked for.
             covariance: Columns whose covariance matrix is asked for, from rows that have all of them.
             histogram: Per column the edges of public bins, or a list of public categories (numbers: `Categories`).
                 Values outside all bins are not counted.
             by: Per column its public keys: every statistic is given for each combination of them, also those without
-                rows. Rows with other keys are left out. `tables.discover(...)` instead of keys finds those of a column.
-            marginals: Tables of counts over columns with a domain, [("sex", "age"), ("race",)], or a number k for all
-                tables over k of them. They share one promise with the least noise, together with means and sums by
-                several groupings, and agree with each other. Not together with other statistics.
-            cdf: Per column with bounds, or with `Ordered` values, the groupings by which its distribution function is
-                asked for: {"age": [(), ("sex",)]}. Columns that group have a domain, or keys in `by`.
-            quantile: Per such column the probabilities of its quantiles, {"age": [0.1, 0.5, 0.9]}, in each grouping of
-                its `cdf`, else in the groups of `by`.
-            cumulative: Like `cdf`, for running totals in rows: {"date": [("shop",)]}. These three are a query of their
-                own: one set of noisy prefixes serves them.
-            choose: Per column its public keys: which group has the most rows, or with `count_distinct` the most people.
-                The group alone is released; see `tables.choose`.
-            synthetic: True for rows like those of the table, of all columns with public keys or bins; or a list of
-                them. A query of its own.
-            target: The column that models of synthetic rows will predict: tables with it count four times as much.
-            weights: The same for single pairs of columns, {("age", "income"): 4}, or for a column's own table,
-                {("income",): 8}, which is measured again where few pairs are worth their noise.
-            others: What a kind of question is asked by that was registered elsewhere.
-
-        Returns:
-            The query, to be planned and released.
+                rows. Rows with other keys are left out. `select_partitions` finds keys that are not public.
+            others: Columns of a statistic that was registered elsewhere.
 
         Raises:
             ArgumentError: A column is unknown or has no bounds, keys or edges are malformed, or nothing is asked for.
@@ -284,30 +172,167 @@ class Asking:
         >>> import pandas
         >>> from inid.tables import Table
         >>> t = Table(pandas.DataFrame({"age": [31, 44], "sex": ["F", "M"]}), bounds={"age": (0, 100)})
-        >>> t.query(histogram={"age": [0, 50, 100]}, by={"sex": ["F", "M"]}).labels[:2]
+        >>> t.statistics(histogram={"age": [0, 50, 100]}, by={"sex": ["F", "M"]}).labels[:2]
         ('histogram(age)[sex=F, age=[0, 50)]', 'histogram(age)[sex=F, age=[50, 100]]')
         """
-        from inid.tables.query import ask
+        asked: dict[str, object] = {"count": count, "count_distinct": count_distinct, "sum": sum, "mean": mean}
+        asked |= {"variance": variance, "std": std, "covariance": covariance, "histogram": histogram, "by": by}
+        return cast("StatisticsQuery", self._ask("statistics", asked | others))
 
-        arguments: dict[str, object] = {"count": count, "count_distinct": count_distinct, "sum": sum, "mean": mean}
-        arguments |= {"variance": variance, "std": std, "covariance": covariance, "marginals": marginals}
-        grouped = {"histogram": histogram, "by": by, "cdf": cdf, "quantile": quantile, "cumulative": cumulative}
-        arguments |= {name: value or None for name, value in (grouped | {"choose": choose}).items()}
-        arguments |= {"synthetic": synthetic, "target": target, "weights": weights or None}
-        return ask(cast("Table", self), arguments | others)
+    def marginals(
+        self,
+        count: int | Sequence[Marginal | int] = (),
+        *,
+        mean: ByTables | None = None,
+        sum: ByTables | None = None,  # noqa: A002
+    ) -> "Query[MarginalsPlan, MarginalsResult]":
+        """Ask for tables of counts, and for means and sums by tables, over columns with a domain.
 
-    def publication(self, **asked: "Mapping[str, object] | Query[Any, Any]") -> "Publication":
-        """Several queries of this table under one promise: each a query, or a dictionary of what `query` takes.
+        They share one promise with the least noise, and agree with each other: a table is the sum of any wider one.
+
+        Args:
+            count: The tables, [("sex", "age"), ("race",)]; a number k stands for all tables over k columns, and () for
+                the total.
+            mean: By column the tables by which it is averaged, {"income": [("sex",), ("region", "sex")]}.
+            sum: The same for sums.
+
+        Raises:
+            ArgumentError: A column has no domain or no bounds, or no table over a column is asked for.
 
         >>> import pandas
         >>> from inid.tables import Table
-        >>> t = Table(pandas.DataFrame({"age": [31, 44], "sex": ["F", "M"]}), bounds={"age": (0, 100)})
-        >>> list(t.publication(people={"count": True}, ages=t.where("sex == 'F'").query(mean=["age"])).queries)
-        ['people', 'ages']
+        >>> frame = pandas.DataFrame({"age": [31, 44], "sex": ["F", "M"]})
+        >>> t = Table(frame, domains={"sex": ["F", "M"], "age": [31, 44]})
+        >>> t.marginals([("sex", "age"), ("sex",)]).question.tables
+        (('sex', 'age'), ('sex',))
         """
-        from inid.tables.publication import Publication, queries_of
+        return self._ask("marginals", {"count": count, "mean": mean, "sum": sum})
 
-        return Publication(**queries_of(cast("Table", self), asked))
+    def quantiles(
+        self,
+        quantile: Mapping[str, Sequence[float]] | None = None,
+        *,
+        cdf: Groupings | None = None,
+        cumulative: Groupings | None = None,
+        by: Keys | None = None,
+    ) -> "Query[PrefixSumsPlan, Result]":
+        """Ask for quantiles, distribution functions and running totals: one set of noisy prefix sums serves them.
+
+        Args:
+            quantile: Per column with bounds, or with `Ordered` numbers, the probabilities of its quantiles, {"age":
+                [0.1, 0.5, 0.9]}, in each grouping of its `cdf`, else in the groups of `by`.
+            cdf: Per column with bounds, or with `Ordered` values, the groupings by which its distribution function is
+                asked for: {"age": [(), ("sex",)]}. Columns that group have a domain, or keys in `by`.
+            cumulative: Like `cdf`, for running totals in rows: {"date": [("shop",)]}.
+            by: Per column that groups its public keys.
+
+        Raises:
+            ArgumentError: A column has no public order, a probability is malformed, or nothing is asked for.
+
+        >>> import pandas
+        >>> from inid.tables import Table
+        >>> t = Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
+        >>> t.quantiles({"age": [0.5]}).question.probabilities
+        {'age': (0.5,)}
+        """
+        return self._ask("prefix_sums", {"quantile": quantile, "cdf": cdf, "cumulative": cumulative, "by": by})
+
+    def select_partitions(
+        self,
+        column: str,
+        *,
+        delta: float,
+        count_distinct: bool = False,
+        max_keys_per_person: int = 1,
+        kind: Literal["str", "int", "bool"] = "str",
+    ) -> "PartitionSelectionQuery":
+        """Ask for the keys of a column that nobody listed, with their counts (partition selection).
+
+        Every key that is there gets a noisy count and appears with it where it reaches a threshold. A key that only one
+        person has stays hidden, but for the probability delta, which is taken from a ledger's reserve
+        (`Ledger.open(..., reserve=1e-7)`), or is part of the one promise of a ledger that is spent at once.
+
+        *When not to use it.* Where a public list exists (postcodes, diagnoses, products), state it: known keys need no
+        threshold, and small ones are counted too. Keys that few people have are never found.
+
+        Args:
+            column: The column.
+            delta: A probability far below one in the number of people.
+            count_distinct: Count people instead of rows, with a `Person`.
+            max_keys_per_person: With a `Person`, how many keys of theirs count: those with the most of their rows, and
+                of equal ones the first in order. More hide less of people with many keys, and raise the threshold.
+            kind: What the keys are: texts, whole numbers or booleans; values of another kind are left out, like missing
+                ones. (The values of a column do not decide it, since one person's value could.)
+
+        Raises:
+            ArgumentError: An argument is malformed, or the column cannot hold such keys.
+
+        >>> import inid, pandas
+        >>> from inid.tables import Table
+        >>> q = Table(pandas.DataFrame({"zip": ["8001", "8002"]})).select_partitions("zip", delta=1e-8)
+        >>> round(q.plan(inid.PureDP(1.0)).threshold, 1)
+        18.7
+        """
+        asked = {"column": column, "delta": delta, "count_distinct": count_distinct, "kind": kind}
+        return cast(
+            "PartitionSelectionQuery",
+            self._ask("partition_selection", asked | {"max_keys_per_person": max_keys_per_person}),
+        )
+
+    def largest_group(self, by: Keys, *, count_distinct: bool = False) -> "Query[LargestGroupPlan, LargestGroupResult]":
+        """Ask which group has the most rows; the group alone is released.
+
+        Report-noisy-max with exponential noise that is compared exactly (`inid.releasing`): nothing is rounded, so the
+        promise holds whatever the scale. It costs what Laplace noise on one number costs, however many groups there
+        are.
+
+        Args:
+            by: Per column its public keys; the groups are all combinations of them, at least two.
+            count_distinct: Count people instead of rows, with a `Person`: a group is as large as the number of people
+                with a row in it.
+
+        Raises:
+            ArgumentError: An argument is malformed.
+
+        >>> import inid, pandas
+        >>> from inid.tables import Table
+        >>> frame = pandas.DataFrame({"city": ["A"] * 900 + ["B"] * 50 + ["C"] * 50})
+        >>> q = Table(frame).largest_group({"city": ["A", "B", "C"]})
+        >>> print(q.release(q.plan(inid.PureDP(epsilon=0.5))))
+        city=A, short of the largest by at most 8.189 rows
+        """
+        return self._ask("largest_group", {"by": by, "count_distinct": count_distinct})
+
+    def synthesize(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        target: str | None = None,
+        weights: Mapping[tuple[str, ...], float] | None = None,
+    ) -> "Query[SyntheticPlan, SyntheticResult]":
+        """Ask for rows like those of the table.
+
+        Args:
+            columns: The columns of the rows; None for all with public keys or bins.
+            target: The column that models of the rows will predict: pairs with it count four times as much.
+            weights: The same for single pairs of columns, {("age", "income"): 4}, or for a column's own table,
+                {("income",): 8}, which is measured again where few pairs are worth their noise.
+
+        Raises:
+            ArgumentError: A column has no public keys or bins, or an argument is malformed.
+
+        >>> import pandas
+        >>> from inid.tables import Table
+        >>> t = Table(pandas.DataFrame({"a": [1, 2], "b": [1, 1]}), domains={"a": [1, 2], "b": [1, 2]})
+        >>> [column.name for column in t.synthesize().question.columns]
+        ['a', 'b']
+        """
+        return self._ask("synthetic", {"columns": columns, "target": target, "weights": weights})
+
+    def _ask(self, kind: str, asked: Mapping[str, object]) -> "Query[Any, Any]":
+        from inid.tables.query import ask
+
+        return ask(cast("Table", self), kind, **asked)
 
 
 _RELATIONS: tuple[Neighbours, ...] = ("add_remove", "replace", "zero_out")
@@ -366,7 +391,7 @@ class Table(Asking):
 
     >>> import polars
     >>> t = Table(polars.DataFrame({"age": [31, 44]}), bounds={"age": (0, 100)})
-    >>> t.query(count=True, mean=["age"]).labels
+    >>> t.statistics(count=True, mean=["age"]).labels
     ('count', 'count(age)', 'sum(age)')
     """
 
@@ -512,7 +537,7 @@ class Table(Asking):
         >>> import pandas
         >>> from inid import tables
         >>> t = Table(pandas.DataFrame({"age": [31, 17, 44], "sex": ["F", "M", None]}), bounds={"age": (0, 100)})
-        >>> t.where((tables.col("age") >= 18) & tables.col("sex").is_in(["F", "M"])).query(count=True).exact_sums()
+        >>> t.where((tables.col("age") >= 18) & tables.col("sex").is_in(["F", "M"])).statistics(count=True).exact_sums()
         array([1])
         """
         filter_condition = read_condition(condition, self.view)
@@ -548,7 +573,7 @@ class Table(Asking):
         >>> from inid import tables
         >>> t = Table(pandas.DataFrame({"kg": [70.0, 81.0, 60.0], "m": [1.75, 1.8, 0.0]}))
         >>> t = t.with_columns(bmi=tables.col("kg") / tables.col("m") ** 2, bounds={"bmi": (10, 60)})
-        >>> t.query(mean=["bmi"]).labels
+        >>> t.statistics(mean=["bmi"]).labels
         ('count(bmi)', 'sum(bmi)')
         """
         view, source = self.view, self.source
@@ -593,7 +618,7 @@ class Table(Asking):
         >>> import pandas
         >>> t = Table(pandas.DataFrame({"region": [1, 2, 2, 9], "age": [31, 44, 52, 8]}), bounds={"age": (0, 100)})
         >>> t = t.with_public({"region": [1, 2], "coast": ["north", "south"]}, on="region")
-        >>> t.query(count=True, by={"coast": ["north", "south"]}).exact_sums()
+        >>> t.statistics(count=True, by={"coast": ["north", "south"]}).exact_sums()
         array([1, 2])
         """
         formulas, bounds, domains = lookups(public, on, otherwise)

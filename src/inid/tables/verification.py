@@ -65,7 +65,7 @@ def verify_result(record: Mapping[str, Any]) -> Certificate | JointProof:
 
     >>> import inid, pandas
     >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
-    >>> q = t.query(mean=["age"])
+    >>> q = t.statistics(mean=["age"])
     >>> record = q.release(q.plan(inid.PureDP(epsilon=1.0))).to_dict()
     >>> verify_result(record).promise
     'PureDP(epsilon=1.0)'
@@ -225,7 +225,7 @@ def synthetic_rows(
     >>> import inid, pandas
     >>> frame = pandas.DataFrame({"sex": ["F", "M"] * 50, "smokes": [True, False, False, True] * 25})
     >>> t = inid.tables.Table(frame, domains={"sex": ["F", "M"], "smokes": [False, True]}, other="drop")
-    >>> q = t.query(synthetic=True)
+    >>> q = t.synthesize()
     >>> record = q.release(q.plan(inid.ApproxDP(1.0, 1e-6))).to_dict()
     >>> synthetic_rows(record, 3).shape
     (3, 2)
@@ -243,7 +243,7 @@ def synthetic_rows(
         (record,) = own
     if not _makes_rows(record):
         raise ArgumentError(
-            "the record is not of synthetic rows: name one that query(synthetic=True) released.", code="rows_of_none"
+            "the record is not of synthetic rows: name one that synthesize() released.", code="rows_of_none"
         )
     found = proved(record)
     *earlier, last = found.releases

@@ -295,8 +295,8 @@ def test_threads_lease_distinct_steps() -> None:
 
 def test_a_plan_of_a_table_is_priced_with_what_it_takes_beside_its_noise():
     table = inid.tables.Table(pd.DataFrame({"sex": ["F", "M"]}))
-    plain = table.query(count=True, by={"sex": ["F", "M"]}).plan(inid.PureDP(1.0))
-    found = table.query(count=True, by={"sex": inid.tables.discover(delta=1e-8)}).plan(inid.PureDP(1.0))
+    plain = table.statistics(count=True, by={"sex": ["F", "M"]}).plan(inid.PureDP(1.0))
+    found = table.select_partitions("sex", delta=1e-8).plan(inid.PureDP(1.0))
     ledger = inid.Ledger(total=inid.ApproxDP(3.0, 1e-6), reserve=1e-7)
     assert ledger.can_afford(plain)
     assert inid.compose(plain, plain).epsilon(1e-6) == inid.compose(plain.noise, plain.noise).epsilon(1e-6)

@@ -224,7 +224,7 @@ def test_a_plan_of_a_table_says_what_it_is_charged() -> None:
     import pandas as pd
 
     table = inid.tables.Table(pd.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
-    made = table.query(mean=["age"]).plan(inid.PureDP(0.5))
+    made = table.statistics(mean=["age"]).plan(inid.PureDP(0.5))
     assert made.charge is made.noise
     ledger = Ledger(total=inid.PureDP(0.5))
     ledger.charge(made)

@@ -79,7 +79,7 @@ def published():
     """Two queries of a table with a column called query."""
     frame = pd.DataFrame({"query": ["a", "b", "b"], "n": [1.0, 2.0, 3.0]})
     t = tables.Table(frame, bounds={"n": (0, 5)})
-    asked = tables.Publication(by=t.query(count=True, by={"query": ["a", "b"]}), mean=t.query(mean=["n"]))
+    asked = tables.Publication(by=t.statistics(count=True, by={"query": ["a", "b"]}), mean=t.statistics(mean=["n"]))
     with unsafe_seed(3):
         return asked.release(asked.plan(inid.PureDP(1.0)))
 

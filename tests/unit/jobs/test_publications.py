@@ -57,10 +57,12 @@ def test_the_plan_is_that_of_the_publication_in_python(folder):
     )
     own = inid.tables.Publication(
         **{
-            "people": t.query(marginals=[["sex"]]),
-            "pay": t.where("age >= 30").query(mean=["income"], by={"sex": ["F", "M"]}),
-            "by month": t.with_columns(monthly="income / 12", bounds={"monthly": (0, 40_000)}).query(mean=["monthly"]),
-            "ages": t.query(quantile={"age": [0.25, 0.5]}),
+            "people": t.marginals([["sex"]]),
+            "pay": t.where("age >= 30").statistics(mean=["income"], by={"sex": ["F", "M"]}),
+            "by month": t.with_columns(monthly="income / 12", bounds={"monthly": (0, 40_000)}).statistics(
+                mean=["monthly"]
+            ),
+            "ages": t.quantiles({"age": [0.25, 0.5]}),
         }
     ).plan(
         inid.ApproxDP(1.0, 1e-6),

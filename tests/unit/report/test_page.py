@@ -216,10 +216,9 @@ def test_the_charge_is_the_number_of_its_receipt_whoever_charged_meanwhile(tmp_p
     table = inid.tables.Table(pd.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
     ledger, path = inid.Ledger(total=inid.PureDP(5)), tmp_path / "report.html"
     keys = inid.Ledger(total=inid.ApproxDP(9.0, 1e-6), reserve=1e-7)
-    by = {"age": inid.tables.discover(1, delta=1e-8, kind="int")}
-    asked = {"mean": ["age"]}, {"quantile": {"age": [0.5]}}
-    queries = [(table.query(**question), ledger) for question in asked]
-    queries += [(table.query(by=by, count=True), keys), (table.query(choose={"age": [31, 44]}), keys)]
+    found = table.select_partitions("age", delta=1e-8, kind="int")
+    queries = [(table.statistics(mean=["age"]), ledger), (table.quantiles({"age": [0.5]}), ledger)]
+    queries += [(found, keys), (table.largest_group({"age": [31, 44]}), keys)]
     results = []
     for _ in range(2):
         results += [(q.release(q.plan(inid.PureDP(1)), book), book) for q, book in queries]
@@ -231,7 +230,7 @@ def test_the_charge_is_the_number_of_its_receipt_whoever_charged_meanwhile(tmp_p
             text = path.read_text(encoding="utf-8")
             assert f"This was charge {result.release.charge} of" in text
             assert "nobody keeps count" not in text
-    query = table.query(mean=["age"])
+    query = table.statistics(mean=["age"])
     query.release(query.plan(inid.PureDP(1))).report(path, ledger=ledger)
     text = path.read_text(encoding="utf-8")
     assert "This was charge" not in text
@@ -262,7 +261,7 @@ def test_the_page_names_the_rows_for_which_its_errors_are(tmp_path):
     """A hundred times as many rows as assumed: the range says so, and the plan's figure names its rows."""
     frame = pd.DataFrame({"age": [31.0, 44.0] * 50_000})
     for rows, words in ((None, "1,000 rows in total, a default"), (90_000, "90,000 rows in total, the stated guess")):
-        query = tables.Table(frame, bounds={"age": (0, 100)}, rows=rows).query(count=True, mean=["age"])
+        query = tables.Table(frame, bounds={"age": (0, 100)}, rows=rows).statistics(count=True, mean=["age"])
         text = written(query, inid.PureDP(1.0), tmp_path / "report.html")
         assert words in text[text.index("Standard deviation of the noise of each number") :]
     assert "rows in total" not in page(inputs())
@@ -273,12 +272,12 @@ def test_two_comparisons_on_one_page_do_not_read_as_one(tmp_path):
     frame = pd.DataFrame({name: [0, 1] for name in ("sex", "race", "job", "age")})
     table = tables.Table(frame, domains={name: [0, 1] for name in frame}, bounds={"age": (0, 20)})
     asked = [groups for number in (0, 1, 2) for groups in itertools.combinations(frame, number)]
-    many = written(table.query(marginals=asked), inid.GaussianDP(1.0), tmp_path / "a.html")
+    many = written(table.marginals(asked), inid.GaussianDP(1.0), tmp_path / "a.html")
     assert re.search(r"[2-9]\.\d\d× error of the answers with an equal split of the budget", many)
     assert "equal split over these numbers 1." in many
     assert "Expected squared error of other noise on the numbers that this plan releases" in many
-    ordered = written(table.query(quantile={"age": [0.5]}), inid.PureDP(1.0), tmp_path / "b.html")
+    ordered = written(table.quantiles({"age": [0.5]}), inid.PureDP(1.0), tmp_path / "b.html")
     assert "error of the answers with noise on the count of each value, this plan = 1" in ordered
-    plain = written(table.query(count=True, mean=["age"]), inid.PureDP(1.0), tmp_path / "c.html")
+    plain = written(table.statistics(count=True, mean=["age"]), inid.PureDP(1.0), tmp_path / "c.html")
     assert "× error of an equal split of the budget, this plan = 1" in plain
     assert "Expected squared error of every way to keep the promise" in plain

@@ -67,8 +67,6 @@ NO_JOB_MEETS = {
     ("tables", "<> is asked with another"): "a job has one table",
     ("tables", "plan was made"): PLANS,
     ("tables", "make one with query.plan"): PLANS,
-    ("tables", "choose is a query of its own"): ASKED,
-    ("tables", "keys are found with one count"): ASKED,
     ("tables", "integers=True goes with tidy=True"): ASKED,
     ("tables", "tidy=True is for counts"): ASKED,
     ("tables", "for example tolerance="): TYPES,

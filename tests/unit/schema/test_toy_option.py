@@ -38,7 +38,7 @@ def test_the_page_has_a_field_for_it(found):
 
 def test_the_exports_state_it(found):
     assert found["command"] == "inid release a.csv --count --epsilon 1 --rounding up"
-    assert "table.query(count=True, rounding='up')" in found["script"]
+    assert "table.statistics(count=True, rounding='up')" in found["script"]
 
 
 def test_the_reference_explains_it(found):

@@ -1,4 +1,4 @@
-"""The overloads of `Table.query` state the plans and results that the kinds of questions have."""
+"""The methods of a table state the plans and results that the kinds of questions have."""
 
 import inspect
 import typing
@@ -12,55 +12,60 @@ from inid.tables import Asking
 from internals import module_with
 
 asking = module_with("inid.tables", "Asking")
+question = module_with("inid.tables", "Question")
 
 FRAME = pd.DataFrame({"age": [31.0, 44.0, 58.0] * 40, "sex": ["F", "M", "F"] * 40, "zip": ["a", "b", "a"] * 40})
 TABLE = tables.Table(FRAME, bounds={"age": (0, 100)}, domains={"sex": ["F", "M"], "zip": ["a", "b"]})
 KEYS = {"sex": ["F", "M"]}
 ASKED = {
     "statistics": {"count": True, "mean": ["age"], "by": KEYS},
-    "marginals": {"marginals": [("sex",)], "mean": {"age": [("sex",)]}},
-    "counts": {"count": [("sex",), ("zip",)]},
+    "marginals": {"count": [("sex",)], "mean": {"age": [("sex",)]}},
     "quantiles": {"quantile": {"age": [0.5]}, "by": KEYS},
-    "distribution": {"cdf": {"age": [()]}},
-    "running": {"cumulative": {"age": [()]}},
-    "choice": {"choose": KEYS},
-    "found keys": {"count": True, "by": {"zip": tables.discover(delta=1e-8)}},
-    "synthetic": {"synthetic": ["sex", "zip"]},
+    "largest_group": {"by": KEYS},
+    "select_partitions": {"column": "zip", "delta": 1e-8},
+    "synthesize": {"columns": ["sex", "zip"]},
 }
 
 
-def stated(asked):
-    """What the first overload that fits returns, by the names of its arguments and whether keys are to be found."""
-    finds = any(type(keys).__name__ == "KeySelection" for keys in asked.get("by", {}).values())
-    for one in typing.get_overloads(Asking.query):
-        own = {name: p for name, p in inspect.signature(one).parameters.items() if name != "self"}
-        needed = {name for name, p in own.items() if p.default is p.empty and p.kind is p.KEYWORD_ONLY}
-        kind = str(own["count"].annotation) if "count" in own else ""
-        fits = needed <= asked.keys() <= own.keys() and ("KeySelection" in str(own.get("by"))) == finds
-        if fits and not ("count" in asked and isinstance(asked["count"], list) and "Sequence" not in kind):
-            return inspect.signature(one).return_annotation
-    raise AssertionError("no overload fits")
-
-
 @pytest.mark.parametrize("name", ASKED)
-def test_an_overload_returns_what_it_says(name):
-    query = TABLE.query(**ASKED[name])
-    promise = inid.ApproxDP(1.0, 1e-6)
-    plan = query.plan(promise)
+def test_a_method_returns_what_it_says(name):
+    query = getattr(TABLE, name)(**ASKED[name])
+    plan = query.plan(inid.ApproxDP(1.0, 1e-6))
     with inid.testing.unsafe_seed(5):
         result = query.release(plan)
-    made = f"Query[{type(plan).__name__}, {type(result).__name__}]"
-    said = stated(ASKED[name])
-    if said != made:  # a query with methods of its own, whose base says it
+    said = inspect.signature(getattr(Asking, name)).return_annotation
+    if said != f"Query[{type(plan).__name__}, {type(result).__name__}]":  # a query with methods of its own
         assert said == type(query).__name__
         (base,) = type(query).__orig_bases__
         assert [one.__name__ for one in typing.get_args(base)] == [type(plan).__name__, type(result).__name__]
 
 
-def test_the_last_overload_has_the_arguments_of_the_method_and_promises_no_kind():
-    *_, last = typing.get_overloads(Asking.query)
-    assert list(inspect.signature(last).parameters) == list(inspect.signature(Asking.query).parameters)
-    assert inspect.signature(last).return_annotation == "Query[Any, Any]"
+def test_every_kind_has_a_method_and_every_method_a_kind():
+    methods = {name for name, value in vars(Asking).items() if inspect.isfunction(value) and name[0] != "_"}
+    assert methods == set(ASKED) == {kind.method for kind in question.kinds()}
+
+
+def test_the_methods_ask_as_the_names_of_kinds_do():
+    for kind in question.kinds():
+        own, named = (
+            getattr(TABLE, kind.method)(**ASKED[kind.method]),
+            tables.ask(TABLE, kind.kind, **ASKED[kind.method]),
+        )
+        assert own.question.to_dict() == named.question.to_dict()
+    with pytest.raises(inid.ArgumentError, match=r"no kind of question is called 'median'.*statistics"):
+        tables.ask(TABLE, "median", column="age")
+
+
+def test_what_a_method_does_not_take_is_refused_by_its_name():
+    with pytest.raises(inid.ArgumentError, match="statistics takes no 'counts'"):
+        TABLE.statistics(counts=True)
+    with pytest.raises(TypeError):
+        TABLE.quantiles({"age": [0.5]}, count=True)
+    for nothing in ({}, {"quantile": {}}, {"cdf": None, "by": KEYS}):
+        with pytest.raises(inid.ArgumentError, match="asks for nothing"):
+            TABLE.quantiles(**nothing)
+    with pytest.raises(inid.ArgumentError, match="no table over a column"):
+        TABLE.marginals()
 
 
 def test_kinds_are_imported_for_type_checkers_alone():

@@ -21,7 +21,7 @@ def root_mean_square(make, exact, runs=20):
 
 
 def mean_of(table, mu):
-    query = table.query(mean=["income"])
+    query = table.statistics(mean=["income"])
     return query.release(query.plan(inid.GaussianDP(mu))).answers[0].estimate
 
 
@@ -46,7 +46,7 @@ def test_little_is_lost_where_the_range_is_tight():
         found = tables.estimate_bounds(table, "income", inid.GaussianDP(0.2 * SHARE**0.5))
     assert found.bounds == (0.0, 200_000.0)
     plans = [
-        one.query(mean=["income"]).plan(inid.GaussianDP(mu)).statistics[0].error
+        one.statistics(mean=["income"]).plan(inid.GaussianDP(mu)).statistics[0].error
         for one, mu in ((table, 0.2), (found.apply(table), 0.2 * (1 - SHARE) ** 0.5))
     ]
     assert plans[1] <= 1.05 * plans[0]

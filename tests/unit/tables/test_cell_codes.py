@@ -46,10 +46,10 @@ def test_many_tables_of_counts_and_sums_are_the_same_on_every_engine(other):
     frame["flag"] = rng.random(rows) < 0.5
     frame["v"] = np.where(rng.random(rows) < 0.2, np.nan, rng.normal(3, 9, rows))
     domains = {f"c{at}": range(3 + at) for at in range(6)} | {"word": ["u", "v"], "flag": [True, False]}
-    asked = {"marginals": 2, "mean": {"v": [("c0",), ("c1", "word"), ()]}, "sum": {"v": [("flag", "c2")]}}
+    asked = {"count": 2, "mean": {"v": [("c0",), ("c1", "word"), ()]}, "sum": {"v": [("flag", "c2")]}}
     answers = []
     for data in (frame, pl.from_pandas(frame), relation_of(frame), pa.Table.from_pandas(frame)):
-        query = Table(data, domains=domains, other=other, bounds={"v": (-10.0, 20.0)}).query(**asked)
+        query = Table(data, domains=domains, other=other, bounds={"v": (-10.0, 20.0)}).marginals(**asked)
         answers.append(query.exact(query.plan(inid.GaussianDP(1.0), mechanism="gaussian")))
     for found in answers[1:]:
         assert np.array_equal(answers[0], found)

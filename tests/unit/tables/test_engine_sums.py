@@ -54,7 +54,9 @@ def _looped(query, frame, missing, keys):
 @pytest.mark.parametrize("gaps", GAPS)
 def test_sums_are_those_of_a_loop_in_one_pass(gaps, missing, keys, monkeypatch):
     frame = _frame(GAPS[gaps])
-    query = tables.Table(frame, bounds=BOUNDS, missing=missing).query(mean=["v", "w"], by={"k": keys} if keys else None)
+    query = tables.Table(frame, bounds=BOUNDS, missing=missing).statistics(
+        mean=["v", "w"], by={"k": keys} if keys else None
+    )
     collect, ran = pl.LazyFrame.collect, []
     monkeypatch.setattr(pl.LazyFrame, "collect", lambda *made, **how: ran.append(made) or collect(*made, **how))
     found = dict(zip(query.labels, query.exact_sums().tolist(), strict=True))
@@ -68,7 +70,7 @@ def test_sums_are_those_of_a_loop_in_one_pass(gaps, missing, keys, monkeypatch):
 def test_sums_of_duckdb_are_those_of_a_loop(gaps, missing, keys):
     frame = _frame(GAPS[gaps])
     table = tables.Table(frame.to_arrow(), bounds=BOUNDS, missing=missing)
-    query = table.query(mean=["v", "w"], by={"k": keys} if keys else None)
+    query = table.statistics(mean=["v", "w"], by={"k": keys} if keys else None)
     found = dict(zip(query.labels, query.exact_sums().tolist(), strict=True))
     assert found == _looped(query, frame, missing, keys)
 
@@ -84,7 +86,7 @@ def test_odd_grids_hold_the_same_numbers(bounds, made):
     ends = [low, high, math.nextafter(low, high), math.nextafter(high, low), 0.0, -0.0, 5e-324, math.inf, -math.inf]
     inside = np.random.default_rng(6).random(400)
     frame = pl.DataFrame({"x": [*ends, *(low * (1 - inside) + high * inside).tolist()]})
-    query = tables.Table(made(frame), bounds={"x": bounds}).query(mean=["x"])
+    query = tables.Table(made(frame), bounds={"x": bounds}).statistics(mean=["x"])
     found = dict(zip(query.labels, query.exact_sums().tolist(), strict=True))
     grid = query.layout.values["x"]
     assert found == {"count(x)": len(frame), "sum(x)": sum(map(grid.integer, frame["x"]))}
@@ -93,13 +95,13 @@ def test_odd_grids_hold_the_same_numbers(bounds, made):
 @pytest.mark.parametrize("by", [None, {"k": ["a"]}], ids=["all", "by"])
 @pytest.mark.parametrize("made", [lambda frame: frame, lambda frame: frame.to_arrow()], ids=["polars", "duckdb"])
 def test_no_rows_add_up_to_nothing(made, by):
-    query = tables.Table(made(_frame({}).head(0)), bounds=BOUNDS).query(mean=["v", "w"], by=by)
+    query = tables.Table(made(_frame({}).head(0)), bounds=BOUNDS).statistics(mean=["v", "w"], by=by)
     assert query.exact_sums().tolist() == [0] * len(query.labels)
 
 
 def test_hundreds_of_columns_are_one_query():
     columns = {f"x{at}": [float(at % 7), 1.0] for at in range(600)}
-    query = tables.Table(pl.DataFrame(columns), bounds=dict.fromkeys(columns, (0, 8))).query(sum=list(columns))
+    query = tables.Table(pl.DataFrame(columns), bounds=dict.fromkeys(columns, (0, 8))).statistics(sum=list(columns))
     found = dict(zip(query.labels, query.exact_sums().tolist(), strict=True))
     for at, name in enumerate(columns):
         grid = query.layout.values[name]

@@ -33,7 +33,7 @@ def test_what_no_family_can_pay_counts_as_nothing_and_what_is_public_as_one():
 
 def test_an_equal_part_of_a_count_and_of_a_mean_by_hand():
     """A count alone moves by 1; a filled mean is a centred sum and a count, best spent by their slopes."""
-    query = table(missing={"v": 50.0, "w": 0.0}).query(count=True, mean=["v"])
+    query = table(missing={"v": 50.0, "w": 0.0}).statistics(count=True, mean=["v"])
     count, mean = query.question.equal(inid.PureDP(1.0))
     assert count == pytest.approx(math.sqrt(2) * 2, rel=1e-6)
     slopes = [50.0 / 1000, 25.0 / 1000]  # of the sum, in units of its reach, and of the count
@@ -45,7 +45,7 @@ def test_an_equal_part_of_a_count_and_of_a_mean_by_hand():
 def test_the_tables_that_matter_end_better_than_with_an_equal_part():
     """Tolerances for two tables that matter once gave one of them 15 times its error under an equal split."""
     asked = [("sex", "band"), ("sex", "shop"), ("band", "shop"), ("sex",), ("band",)]
-    query = table(other="drop").query(marginals=asked)
+    query = table(other="drop").marginals(asked)
     promise = inid.ApproxDP(1.0, 1e-6)
     equal = query.question.equal(promise)
     plan = query.plan(promise, tolerance={("sex", "band"): equal[0] / 2, ("band", "shop"): equal[2] / 2})
@@ -55,7 +55,7 @@ def test_the_tables_that_matter_end_better_than_with_an_equal_part():
 
 
 def test_a_loose_tolerance_is_shown_as_stated_and_counts_as_an_equal_part():
-    query = table().query(mean=["v", "w"])
+    query = table().statistics(mean=["v", "w"])
     promise = inid.ApproxDP(1.0, 1e-6)
     loose = query.plan(promise, tolerance={"v": 1e6, "w": 1e-5})
     tight = query.plan(promise, tolerance={"w": 1e-5})
@@ -72,7 +72,7 @@ def test_the_plan_its_summary_and_the_report_list_every_number_that_ends_worse(t
     made = tables.Table(
         pd.DataFrame({name: [0, 1] for name in names}), domains=dict.fromkeys(names, range(2)), rows=1000, other="drop"
     )
-    query = made.query(marginals=2)
+    query = made.marginals(2)
     plan = query.plan(inid.GaussianDP(1.0), tolerance={("c00", "c01"): 0.1})
     labels = [label for label, *_ in plan.worse]
     assert len(labels) == 65
@@ -86,11 +86,15 @@ def test_the_plan_its_summary_and_the_report_list_every_number_that_ends_worse(t
 
 @pytest.mark.parametrize(
     "asked",
-    [{"mean": ["v", "w"]}, {"marginals": [("sex",), ("band",)]}, {"cdf": {"v": [()], "w": [()]}}],
+    [
+        lambda t: t.statistics(mean=["v", "w"]),
+        lambda t: t.marginals([("sex",), ("band",)]),
+        lambda t: t.quantiles(cdf={"v": [()], "w": [()]}),
+    ],
     ids=["statistics", "tables", "ordered"],
 )
 def test_with_nothing_named_nobody_pays_for_anybody(asked):
-    query = table().query(**asked)
+    query = asked(table())
     for nothing in (None, {}):
         plan = query.plan(inid.ApproxDP(1.0, 1e-6), tolerance=nothing)
         assert plan.worse == []
@@ -98,14 +102,14 @@ def test_with_nothing_named_nobody_pays_for_anybody(asked):
 
 
 def test_weights_state_the_objective_itself():
-    query = table().query(mean=["v", "w"])
+    query = table().statistics(mean=["v", "w"])
     made = [query.plan(inid.ApproxDP(1.0, 1e-6), weights={"v": v, "w": 1.0}).statistics[0].error for v in (1e-9, 1e9)]
     assert made[0] > 100 * made[1]
 
 
 def test_the_total_of_the_counts_is_public_where_nobody_can_leave():
     """Its tolerance then changes nothing, and no number divides by its error of 0."""
-    query = table(neighbours="replace").query(marginals=[("sex",)], count=True)
+    query = table(neighbours="replace").marginals([("sex",), ()])
     places = [one.table for one in query.question.statistics]
     assert query.question.equal(inid.GaussianDP(1.0))[places.index(())] == 1.0
     before, after = (

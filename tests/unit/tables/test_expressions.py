@@ -147,7 +147,7 @@ def test_a_view_is_printed_and_recorded_and_its_record_is_read_again():
         .where("double > 4")
         .where("sex == 'F'", rows=80)
     )
-    query = table.query(mean=["double"])
+    query = table.statistics(mean=["double"])
     plan = query.plan(inid.PureDP(1.0))
     assert plan.rows == 80
     assert "rows: double > 4 and sex == 'F'" in str(plan)
@@ -168,8 +168,8 @@ def test_a_view_is_printed_and_recorded_and_its_record_is_read_again():
 def test_the_table_itself_is_left_as_it_was():
     table = tables.Table(FRAME, bounds={"age": (0, 100)})
     filtered = table.where("age > 20")
-    assert table.query(count=True).exact_sums().tolist() == [2]
-    assert filtered.query(count=True).exact_sums().tolist() == [1]
+    assert table.statistics(count=True).exact_sums().tolist() == [2]
+    assert filtered.statistics(count=True).exact_sums().tolist() == [1]
     assert not table.rows_can_vanish
     assert filtered.rows_can_vanish
     assert filtered.under("replace").rows_can_vanish

@@ -78,32 +78,32 @@ def test_a_table_refuses(facts, words):
 )
 def test_a_query_refuses(asked, words):
     with pytest.raises(inid.ArgumentError, match=words):
-        make().query(**asked)
+        make().statistics(**asked)
 
 
 @pytest.mark.parametrize("by", [{"user": ["1", "2"]}, {"age": [True, False]}])
 def test_typed_columns_refuse_keys_of_another_kind(by):
     data = pl.DataFrame({"age": [1.0], "user": [1]})
     with pytest.raises(inid.ArgumentError, match="cast one of the two"):
-        tables.Table(data, bounds={}).query(count=True, by=by)
+        tables.Table(data, bounds={}).statistics(count=True, by=by)
 
 
 def test_float_columns_have_no_keys_where_whole_numbers_can_be_missing():
     data = pl.DataFrame({"age": [1.0]})
     with pytest.raises(inid.ArgumentError, match="cast one of the two"):
-        tables.Table(data, bounds={}).query(count=True, by={"age": [1, 2]})
+        tables.Table(data, bounds={}).statistics(count=True, by={"age": [1, 2]})
 
 
 def test_fill_values_must_suit_their_column():
     with pytest.raises(inid.ArgumentError, match="must be a number"):
-        make(missing={"age": "old"}).query(mean=["age"])
+        make(missing={"age": "old"}).statistics(mean=["age"])
     with pytest.raises(inid.ArgumentError, match="one of the histogram's categories"):
-        make(missing={"sex": "X"}).query(histogram={"sex": ["F", "M"]})
+        make(missing={"sex": "X"}).statistics(histogram={"sex": ["F", "M"]})
 
 
 def test_bounds_that_have_no_grid_are_refused():
     with pytest.raises(inid.ArgumentError, match="no grid of normal floats"):
-        make(bounds={"age": (0, 1e-300)}).query(mean=["age"])
+        make(bounds={"age": (0, 1e-300)}).statistics(mean=["age"])
 
 
 @pytest.mark.parametrize("arguments", [("", 1), (3, 1), ("user", 0), ("user", 1.5), ("user", 1, [3])])
@@ -130,18 +130,18 @@ def test_other_things_are_not_tables(data):
 )
 def test_a_plan_refuses(arguments, words):
     with pytest.raises(inid.ArgumentError, match=words):
-        make().query(mean=["age"]).plan(inid.PureDP(1.0), **arguments)
+        make().statistics(mean=["age"]).plan(inid.PureDP(1.0), **arguments)
 
 
 def test_lists_of_numpy_are_those_of_python():
     frame = pd.DataFrame({"x": [1.0, 7.0], "g": [1, 2], "sex": ["F", "M"]})
     made = tables.Table(frame, bounds={"x": np.array([0, 10])}, domains={"sex": np.array(["F", "M"])})
     keys = {"g": np.array([1, 2]), "sex": [np.str_("F"), "M"]}
-    query = made.query(histogram={"x": np.linspace(0, 10, 3)}, by=keys)
-    plain = made.query(histogram={"x": [0, 5, 10]}, by={"g": [np.int64(1), np.int64(2)], "sex": ["F", "M"]})
+    query = made.statistics(histogram={"x": np.linspace(0, 10, 3)}, by=keys)
+    plain = made.statistics(histogram={"x": [0, 5, 10]}, by={"g": [np.int64(1), np.int64(2)], "sex": ["F", "M"]})
     assert query.question.to_dict() == plain.question.to_dict()
     assert {type(key) for listed in query.by.values() for key in listed} == {int, str}
-    assert made.query(quantile={"x": np.array([0.25, 0.5])}).question.probabilities == {"x": (0.25, 0.5)}
+    assert made.quantiles({"x": np.array([0.25, 0.5])}).question.probabilities == {"x": (0.25, 0.5)}
     assert tables.Categories(np.array([True, False])).values == (True, False)
 
 
@@ -157,7 +157,7 @@ def test_lists_of_numpy_are_those_of_python():
 )
 def test_lists_of_numpy_without_a_meaning_are_refused(asked):
     with pytest.raises(inid.ArgumentError):
-        make().query(**asked)
+        make().statistics(**asked)
 
 
 @pytest.mark.parametrize("ends", [(-1e308, 1e308), (-1.7e308, 1e307), (-1e308, 8e307)])

@@ -26,15 +26,16 @@ KINDS = Path(questions.__file__).parent
 FRAME = pd.DataFrame({"age": [31.0, 44.0, 58.0] * 40, "sex": ["F", "M", "F"] * 40})
 ASKED = {
     "statistics": {"count": True, "mean": ["age"], "by": {"sex": ["F", "M"]}},
-    "marginals": {"marginals": 1},
+    "marginals": {"count": 1},
     "prefix_sums": {"quantile": {"age": [0.5]}},
-    "partition_selection": {"count": True, "by": {"sex": tables.discover(delta=1e-6)}},
-    "largest_group": {"choose": {"sex": ["F", "M"]}},
+    "partition_selection": {"column": "sex", "delta": 1e-6},
+    "largest_group": {"by": {"sex": ["F", "M"]}},
 }
 
 
 def query(kind):
-    return tables.Table(FRAME, bounds={"age": (0, 100)}, domains={"sex": ["F", "M"]}).query(**ASKED[kind])
+    table = tables.Table(FRAME, bounds={"age": (0, 100)}, domains={"sex": ["F", "M"]})
+    return tables.ask(table, kind, **ASKED[kind])
 
 
 LAYOUT = ["estimate", "lower", "upper", "std"]
@@ -68,7 +69,7 @@ def test_a_result_is_not_pickled_with_its_table(kind):
     with pytest.raises(inid.ArgumentError, match="a result cannot be pickled, since it holds its table"):
         pickle.dumps(result)
     assert copy.deepcopy(result) is copy.copy(result) is result
-    whole = asked.table.publication(only=asked) if kind in {"statistics", "marginals", "prefix_sums"} else None
+    whole = tables.Publication(only=asked) if kind in {"statistics", "marginals", "prefix_sums"} else None
     if whole is not None:
         with pytest.raises(inid.ArgumentError, match="cannot be pickled"):
             pickle.dumps(whole.release(whole.plan(inid.PureDP(2.0))))
@@ -78,10 +79,10 @@ def test_a_result_is_not_pickled_with_its_table(kind):
 def test_a_key_that_only_some_answers_have_is_a_text_in_every_engine(made):
     frame = made({"code": [1, 2, 2], "flag": [True, False, True]})
     table = tables.Table(frame, domains={"code": [1, 2], "flag": [True, False]}, other="drop")
-    cells = tables.Table(frame).query(count=True, histogram={"code": tables.Categories([1, 2])})
+    cells = tables.Table(frame).statistics(count=True, histogram={"code": tables.Categories([1, 2])})
     found = cells.release(cells.plan(inid.PureDP(1.0))).frame
     assert list(found["cell"].to_pylist() if made is pa.table else found["cell"]) == ["", "1", "2"]
-    many = table.query(marginals=[("code",), ("flag",)])
+    many = table.marginals([("code",), ("flag",)])
     found = many.release(many.plan(inid.PureDP(1.0))).frame
     assert list(found["code"].to_pylist() if made is pa.table else found["code"]) == ["1", "2", "", ""]
 
@@ -120,10 +121,6 @@ def test_nothing_outside_the_kinds_tells_them_apart_or_imports_them():
     assert len(outside) > 200
     found = {str(path.relative_to(SOURCES)): told_apart(path.read_text(encoding="utf-8"), classes) for path in outside}
     allowed = {
-        "tables/__init__.py": [
-            f"{questions.__name__}.largest_group.choose",
-            f"{questions.__name__}.partition_selection.discover",
-        ],
         "learn/on_synthetic_rows.py": [
             f"{questions.__name__}.synthetic.coded.Levels",
             f"{questions.__name__}.synthetic.coded.release_levels",
@@ -132,9 +129,7 @@ def test_nothing_outside_the_kinds_tells_them_apart_or_imports_them():
     inner = [f"{questions.__name__}.statistics.kind.Statistics"]  # a stream asks statistics, and nothing else
     allowed |= {f"tables/streams/{name}.py": inner for name in ("plan", "results")}
     said = "largest_group.LargestGroupPlan largest_group.LargestGroupResult marginals.plan.MarginalsPlan "
-    said += (
-        "marginals.result.MarginalsResult partition_selection.KeySelection partition_selection.PartitionSelectionQuery "
-    )
+    said += "marginals.result.MarginalsResult partition_selection.PartitionSelectionQuery "
     said += "prefix_sums.kind.PrefixSumsPlan statistics.kind.StatisticsQuery "
     said += "synthetic.kind.SyntheticPlan synthetic.kind.SyntheticResult"
     # For type checkers alone (`test_asking`).
@@ -155,13 +150,13 @@ def test_telling_kinds_apart_is_noticed(text):
     assert told_apart(text, classes_of_kinds())
 
 
-def test_every_kind_is_registered_once_and_claims_its_own_arguments():
+def test_every_kind_is_registered_once_and_asked_by_its_name():
     registered = {path.stem if path.suffix else path.name for path in KINDS.iterdir() if path.name[0] not in "_."}
-    every = ASKED | {"synthetic": {"synthetic": True}}  # which takes several steps, and so has a record of its own
+    every = ASKED | {"synthetic": {}}  # which takes several steps, and so has a record of its own
     assert registered == set(every)
     table = tables.Table(FRAME, domains={"sex": ["F", "M"]}, bins={"age": [0, 50, 100]})
     for kind, asked in every.items():
-        made = (query(kind) if kind in ASKED else table.query(**asked)).question
+        made = (query(kind) if kind in ASKED else tables.ask(table, kind, **asked)).question
         assert (made.kind, question.kind_of_record({"kind": kind})) == (kind, type(made))
 
 
@@ -200,8 +195,8 @@ def test_records_hold_nothing_of_other_kinds(kind):
 
 def test_a_name_that_never_was_is_none():
     assert not hasattr(tables, "Questions")
-    with pytest.raises(inid.ArgumentError, match="medians is nothing that"):
-        tables.Table(FRAME).query(medians=["age"])
+    with pytest.raises(inid.ArgumentError, match="takes no 'medians'"):
+        tables.Table(FRAME).statistics(medians=["age"])
 
 
 @pytest.mark.parametrize(

@@ -35,9 +35,9 @@ def additions(limit, statistic):
     counts = set()
     for keys in persons(limit):
         rows = [(1, key) for key in keys]
-        query = people([*OTHERS, *rows], limit, engine=pl.DataFrame).query(by={"key": KEYS}, **{statistic: True})
+        query = people([*OTHERS, *rows], limit, engine=pl.DataFrame).statistics(by={"key": KEYS}, **{statistic: True})
         counts.add(tuple(query.exact_sums().tolist()))
-    empty = people(OTHERS, limit).query(by={"key": KEYS}, **{statistic: True}).exact_sums()
+    empty = people(OTHERS, limit).statistics(by={"key": KEYS}, **{statistic: True}).exact_sums()
     return [np.array(one) - empty for one in counts]
 
 
@@ -51,7 +51,7 @@ def changes(limit, neighbours, statistic):
 @pytest.mark.parametrize("limit", [1, 2])
 def test_people_by_groups_move_as_far_as_stated_and_no_further(limit, neighbours):
     moved = changes(limit, neighbours, "count_distinct")
-    query = people(OTHERS, limit, neighbours).query(count_distinct=True, by={"key": KEYS})
+    query = people(OTHERS, limit, neighbours).statistics(count_distinct=True, by={"key": KEYS})
     touched = min(limit * (2 if neighbours == "replace" else 1), len(KEYS))
     l1 = max(np.abs(change).sum() for change in moved)
     l2 = max(float(np.sqrt(np.square(change).sum())) for change in moved)
@@ -64,7 +64,7 @@ def test_people_by_groups_move_as_far_as_stated_and_no_further(limit, neighbours
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_all_people_together_move_by_one(neighbours):
-    query = people(OTHERS, 4, neighbours).query(count_distinct=True)
+    query = people(OTHERS, 4, neighbours).statistics(count_distinct=True)
     assert query.exact_sums().tolist() == [3]
     assert float(query.sensitivities[0].limits[0]) == 1.0
 
@@ -74,8 +74,12 @@ def test_all_people_together_move_by_one(neighbours):
 def test_every_engine_counts_the_same_people(engine, limit):
     rng = np.random.default_rng(limit)
     rows = list(zip(rng.integers(0, 30, 150).tolist(), rng.choice([*KEYS, "z"], 150).tolist(), strict=True))
-    found = people(rows, limit, engine=engine).query(count=True, count_distinct=True, by={"key": KEYS}).exact_sums()
-    assert (found == people(rows, limit).query(count=True, count_distinct=True, by={"key": KEYS}).exact_sums()).all()
+    found = (
+        people(rows, limit, engine=engine).statistics(count=True, count_distinct=True, by={"key": KEYS}).exact_sums()
+    )
+    assert (
+        found == people(rows, limit).statistics(count=True, count_distinct=True, by={"key": KEYS}).exact_sums()
+    ).all()
     frame = pd.DataFrame(rows, columns=["id", "key"])
     if limit == 50:
         assert found[3:].tolist() == [frame[frame.key == key].id.nunique() for key in KEYS]
@@ -88,20 +92,22 @@ def test_every_engine_counts_the_same_people(engine, limit):
 def test_the_range_of_the_counts_is_attained_and_never_exceeded(limit, neighbours, counting):
     moved = changes(limit, neighbours, "count" if counting == "rows" else "count_distinct")
     widest = max(max(change.max(), 0) - min(change.min(), 0) for change in moved)
-    query = people(OTHERS, limit, neighbours).query(choose={"key": KEYS}, count_distinct=counting == "people")
+    query = people(OTHERS, limit, neighbours).largest_group({"key": KEYS}, count_distinct=counting == "people")
     assert widest == query.question.range
 
 
 def test_the_largest_group_is_named_and_charged():
     table = people([(at, "a") for at in range(40)] + [(at, "b") for at in range(500)], 2)
     ledger = inid.Ledger(total=inid.PureDP(1.0), unit="id")
-    made = tables.choose(table, {"key": KEYS}, inid.PureDP(0.5), ledger, counting="people", label="largest")
+    query = table.largest_group({"key": KEYS}, count_distinct=True)
+    plan = query.plan(inid.PureDP(0.5), ledger=ledger)
+    made = query.release(plan, ledger, label="largest")
     assert made.keys == {"key": "b"}
-    assert (made.groups, made.counting) == ("key=b", "people")
-    assert float(made.plan.scales[0]) == 2.0  # one person moves each count by 1, whatever the number of groups
-    assert made.to_dict()["keys"] == {"key": "b"}
+    assert (made.answers[0].groups, made.question.counting) == ("key=b", "people")
+    assert float(plan.noise.scales[0]) == 2.0  # one person moves each count by 1, whatever the number of groups
+    other = table.largest_group({"key": KEYS})
     with pytest.raises(inid.BudgetError):
-        tables.choose(table, {"key": KEYS}, inid.PureDP(0.6), ledger)
+        other.release(other.plan(inid.PureDP(0.6)), ledger)
     assert [line.label for line in ledger.history()] == ["largest"]
 
 
@@ -109,26 +115,33 @@ def test_the_ledgers_relation_is_taken_where_none_is_stated():
     frame = pd.DataFrame({"key": ["a", "b", "b"]})
     ledger = inid.Ledger(total=inid.PureDP(1.0), neighbours="replace")
     with unsafe_no_noise():
-        made = tables.choose(tables.Table(frame), {"key": KEYS}, inid.PureDP(1.0), ledger)
-    assert made.groups == "key=b"
-    assert float(made.plan.scales[0]) == 2.0
+        query = tables.Table(frame).largest_group({"key": KEYS})
+        made = query.release(query.plan(inid.PureDP(1.0), ledger=ledger), ledger)
+    assert made.answers[0].groups == "key=b"
+    assert float(made.plan.noise.scales[0]) == 2.0
     assert not made.private
 
 
 def test_what_cannot_be_counted_is_refused_before_the_charge():
     frame = pd.DataFrame({"key": ["a", "b"], "size": [1, 2]})
-    ledger = inid.Ledger(total=inid.PureDP(1.0))
-    for by, counting in (({"key": ["a"]}, "rows"), ({"key": KEYS}, "people"), ({"size": KEYS}, "rows"), ({}, "rows")):
+    for by, counted in (
+        ({"key": ["a"]}, False),
+        ({"key": KEYS}, True),
+        ({"key": KEYS}, 1),
+        ({"size": KEYS}, False),
+        ({}, False),
+    ):
         with pytest.raises(inid.InidError):
-            tables.choose(tables.Table(pl.DataFrame(frame)), by, inid.PureDP(1.0), ledger, counting=counting)
+            tables.Table(pl.DataFrame(frame)).largest_group(by, count_distinct=counted)
+    query, ledger = people(OTHERS, 1).largest_group({"key": KEYS}), inid.Ledger(total=inid.PureDP(1.0))
     with pytest.raises(inid.ArgumentError, match="unit"):
-        tables.choose(people(OTHERS, 1), {"key": KEYS}, inid.PureDP(1.0), ledger)
+        query.release(query.plan(inid.PureDP(1.0)), ledger)
     assert not ledger.history()
 
 
 def test_people_in_a_release_its_record_and_its_plan():
     table = people(OTHERS, 3, "replace")
-    query = table.query(count=True, count_distinct=True, by={"key": KEYS})
+    query = table.statistics(count=True, count_distinct=True, by={"key": KEYS})
     with unsafe_no_noise():
         made = query.release(query.plan(inid.PureDP(1.0), tolerance={"count_distinct": 1}))
     assert [row.estimate for row in made.answers if row.statistic == "count_distinct"] == [2.0, 2.0, 1.0]
@@ -136,6 +149,6 @@ def test_people_in_a_release_its_record_and_its_plan():
     assert again.count_distinct
     assert tables.verify_result(query.release(query.plan(inid.PureDP(1.0))).to_dict())
     with pytest.raises(inid.ArgumentError, match="Person"):
-        tables.Table(pd.DataFrame({"key": ["a"]})).query(count_distinct=True)
+        tables.Table(pd.DataFrame({"key": ["a"]})).statistics(count_distinct=True)
     with pytest.raises(inid.RecordError):
         Statistics.from_dict(made.to_dict()["question"] | {"person": None})

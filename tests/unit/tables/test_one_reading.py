@@ -42,10 +42,10 @@ def wide_publication(t):
     early = t.where("sex == 'F'").with_columns(late="age / 2", bounds={"late": (0, 50)})
     return tables.Publication(
         **publication(t).queries,
-        late=late.query(sum=["late"], mean=["pay"]),
-        early=early.query(sum=["late"], count=True, by={"band": [0, 2, 4]}),
-        shops=t.where("pay > 1500").query(marginals=1),
-        levels=late.query(cdf={"late": [(), ("sex",)]}, by={"sex": ["F", "M"]}),
+        late=late.statistics(sum=["late"], mean=["pay"]),
+        early=early.statistics(sum=["late"], count=True, by={"band": [0, 2, 4]}),
+        shops=t.where("pay > 1500").marginals(1),
+        levels=late.quantiles(cdf={"late": [(), ("sex",)]}, by={"sex": ["F", "M"]}),
     )
 
 

@@ -45,7 +45,7 @@ def test_sums_are_those_of_a_loop(kind, missing):
     series, keys = KEYS[kind]
     frame = pd.DataFrame({"v": VALUES, "w": OTHERS, "k": series})
     table = tables.Table(frame, bounds={"v": (0, 100), "w": (0, 2**40)}, missing=missing, max_rows=10_000)
-    query = table.query(count=True, mean=["v", "w"], by={"k": keys})
+    query = table.statistics(count=True, mean=["v", "w"], by={"k": keys})
     found = query.exact_sums()
     expected = dict.fromkeys(query.labels, 0)
     grids = query.layout.values
@@ -67,7 +67,7 @@ def test_sums_are_those_of_a_loop(kind, missing):
 def test_blocks_are_short_enough_for_exact_sums(monkeypatch):
     """A value of 52 bits fits in a float64, two of them no longer do."""
     frame = pd.DataFrame({"v": [2.0**52 - 1, 2.0**52 - 3, 1.0] * 40, "k": ["a", "a", "b"] * 40})
-    query = tables.Table(frame, bounds={"v": (0, 2**52)}, max_rows=128, missing={"v": 0}).query(
+    query = tables.Table(frame, bounds={"v": (0, 2**52)}, max_rows=128, missing={"v": 0}).statistics(
         sum=["v"], by={"k": ["a"]}
     )
     seen = []
@@ -84,15 +84,15 @@ def test_blocks_are_short_enough_for_exact_sums(monkeypatch):
 def test_groups_beside_a_product_are_the_same():
     frame = pd.DataFrame({"v": VALUES, "w": OTHERS % 100, "k": TEXTS})
     table = tables.Table(frame, bounds={"v": (0, 100), "w": (0, 100)})
-    grouped = table.query(covariance=["v", "w"], by={"k": ["a", "b"]}).exact_sums().reshape(-1, 2)
+    grouped = table.statistics(covariance=["v", "w"], by={"k": ["a", "b"]}).exact_sums().reshape(-1, 2)
     for at, key in enumerate(("a", "b")):
         part = frame[[isinstance(one, (str, bytes)) and one in (key, key.encode()) for one in TEXTS]]
-        alone = tables.Table(part, bounds={"v": (0, 100), "w": (0, 100)}).query(covariance=["v", "w"])
+        alone = tables.Table(part, bounds={"v": (0, 100), "w": (0, 100)}).statistics(covariance=["v", "w"])
         assert grouped[:, at].tolist() == alone.exact_sums().tolist()
 
 
 def test_a_plan_still_releases_by_two_keys():
     frame = pd.DataFrame({"v": VALUES, "k": TEXTS, "n": WHOLES})
     table = tables.Table(frame, bounds={"v": (0, 100)})
-    query = table.query(mean=["v"], by={"k": ["a", "b"], "n": [1, 2]})
+    query = table.statistics(mean=["v"], by={"k": ["a", "b"], "n": [1, 2]})
     assert len(query.release(query.plan(inid.PureDP(1.0))).answers) == 4

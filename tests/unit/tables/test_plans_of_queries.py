@@ -7,18 +7,17 @@ import pandas as pd
 import pytest
 
 import inid
-from inid import tables
 from inid.planning import NoisePlan
 from inid.tables import Table
 
 FRAME = pd.DataFrame({"sex": ["F", "M"], "age": [31.0, 44.0]})
 TABLE = Table(FRAME, bounds={"age": (0, 100)}, domains={"sex": ["F", "M"]})
 QUERIES = {
-    "sums": TABLE.query(mean=["age"], by={"sex": ["F", "M"]}),
-    "tables": TABLE.query(marginals=1),
-    "quantiles": TABLE.query(quantile={"age": [0.5]}),
-    "keys": TABLE.query(count=True, by={"sex": tables.discover(delta=1e-8)}),
-    "largest": TABLE.query(choose={"sex": ["F", "M"]}),
+    "sums": TABLE.statistics(mean=["age"], by={"sex": ["F", "M"]}),
+    "tables": TABLE.marginals(1),
+    "quantiles": TABLE.quantiles({"age": [0.5]}),
+    "keys": TABLE.select_partitions("sex", delta=1e-8),
+    "largest": TABLE.largest_group({"sex": ["F", "M"]}),
 }
 
 

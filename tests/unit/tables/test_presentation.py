@@ -20,7 +20,7 @@ def released(query, budget=None):
 
 
 def test_each_key_has_a_column_of_its_own():
-    query = TABLE.query(count=True, histogram={"age": [0, 40, 100]}, by={"sex": [1, 2], "estimate": ["a", "b"]})
+    query = TABLE.statistics(count=True, histogram={"age": [0, 40, 100]}, by={"sex": [1, 2], "estimate": ["a", "b"]})
     result = released(query)
     frame = result.frame
     names = ["statistic", "column", "sex", "estimate_key", "cell", "estimate", "lower", "upper", "std"]
@@ -33,7 +33,7 @@ def test_each_key_has_a_column_of_its_own():
 
 
 def test_labels_stand_for_codes_in_frame_and_report(tmp_path):
-    result = released(TABLE.query(count=True, histogram={"sex": tables.Categories([1, 2])}, by={"sex": [1, 2]}))
+    result = released(TABLE.statistics(count=True, histogram={"sex": tables.Categories([1, 2])}, by={"sex": [1, 2]}))
     labels = {"sex": {1: "male", 2: "female"}}
     frame = result.to_frame(labels=labels)
     assert frame["sex"].tolist()[:2] == ["male", "female"]
@@ -46,8 +46,8 @@ def test_labels_stand_for_codes_in_frame_and_report(tmp_path):
 
 
 def test_labels_of_a_column_that_has_no_keys_are_refused(tmp_path):
-    many = tables.Table(FRAME, domains={"sex": [1, 2], "estimate": ["a", "b"]}).query(marginals=[("sex",)])
-    plain = TABLE.query(count=True, histogram={"age": [0, 40, 100]}, by={"sex": [1, 2]})
+    many = tables.Table(FRAME, domains={"sex": [1, 2], "estimate": ["a", "b"]}).marginals([("sex",)])
+    plain = TABLE.statistics(count=True, histogram={"age": [0, 40, 100]}, by={"sex": [1, 2]})
     for result, known in ((released(plain), "age, sex"), (released(many), "sex")):
         wrong = {"sex": {1: "male"}, "sexx": {1: "male"}}
         with pytest.raises(ArgumentError, match=f"'sexx', which has no keys here: use {known}"):
@@ -58,7 +58,7 @@ def test_labels_of_a_column_that_has_no_keys_are_refused(tmp_path):
 
 
 def test_whole_counts_are_not_negative_and_their_intervals_hold_what_the_others_hold():
-    query = TABLE.query(count=True, mean=["age"], by={"sex": [1, 2, 3, 4, 5, 6]})
+    query = TABLE.statistics(count=True, mean=["age"], by={"sex": [1, 2, 3, 4, 5, 6]})
     result = released(query, inid.PureDP(0.2))
     plain, whole = result.frame, result.to_frame(integers=True)
     counts = plain["statistic"] == "count"
@@ -74,7 +74,7 @@ def test_whole_counts_are_not_negative_and_their_intervals_hold_what_the_others_
 
 
 def test_cells_that_are_too_noisy_are_flagged():
-    result = released(TABLE.query(count=True, by={"sex": [1, 2]}))
+    result = released(TABLE.statistics(count=True, by={"sex": [1, 2]}))
     assert result.to_frame(too_noisy=0.3)["too_noisy"].tolist() == [True, True]
     assert result.to_frame(too_noisy=1e6)["too_noisy"].tolist() == [False, False]
     assert "too_noisy" not in result.frame.columns
@@ -83,23 +83,23 @@ def test_cells_that_are_too_noisy_are_flagged():
 
 
 def test_a_result_prints_as_a_short_table():
-    text = str(released(TABLE.query(count=True, by={"sex": list(range(30))})))
+    text = str(released(TABLE.statistics(count=True, by={"sex": list(range(30))})))
     assert text.splitlines()[0] == "30 answers under PureDP(epsilon=1.0) - NOT PRIVATE: made by a test source"
     assert text.splitlines()[1].split() == ["statistic", "sex", "estimate", "95%", "interval"]
     assert text.splitlines()[-1] == "... and 10 more"
     assert "Answer(" not in text
-    assert str(released(TABLE.query(count=True))).startswith("1 answer under")
+    assert str(released(TABLE.statistics(count=True))).startswith("1 answer under")
 
 
 def test_whole_counts_are_shown_without_decimals():
-    result = released(TABLE.query(count=True, mean=["age"], by={"sex": [1, 2]}))
+    result = released(TABLE.statistics(count=True, mean=["age"], by={"sex": [1, 2]}))
     counts = published_estimates(result, integers=True)[:2]
     assert [type(value) for one in counts for value in (one.estimate, one.lower, one.upper)] == [int] * 6
     assert published_estimates(result, integers=True)[2:] == published_estimates(result)[2:]
 
 
 def test_a_key_in_a_record_that_was_changed_is_found():
-    query = TABLE.query(count=True, by={"sex": [1, 2]})
+    query = TABLE.statistics(count=True, by={"sex": [1, 2]})
     record = query.release(query.plan(inid.PureDP(1.0))).to_dict()
     record["answers"][0]["keys"] = {"sex": 2}
     record["digest"] = tables.record_digest(record)
@@ -110,8 +110,8 @@ def test_a_key_in_a_record_that_was_changed_is_found():
 def test_the_plan_advises_fill_values_with_what_they_are_worth():
     """The advice is the ratio of errors that stating fill values does give."""
     facts = {"bounds": {"age": (0, 100)}, "rows": 32561}
-    omitted = tables.Table(FRAME, **facts).query(count=True, mean=["age"])
-    filled = tables.Table(FRAME, **facts, missing={"age": 40}).query(count=True, mean=["age"])
+    omitted = tables.Table(FRAME, **facts).statistics(count=True, mean=["age"])
+    filled = tables.Table(FRAME, **facts, missing={"age": 40}).statistics(count=True, mean=["age"])
     budget = inid.ApproxDP(1.0, 1e-6)
     plan, better = omitted.plan(budget), filled.plan(budget)
     ratio = plan.statistics[1].error / better.statistics[1].error

@@ -23,9 +23,9 @@ FRAMES = {
 @pytest.mark.parametrize("kind", [dict, pd.DataFrame, pl.DataFrame, pa.table])
 def test_columns_are_looked_up_alike(name, kind):
     t = tables.Table(FRAMES[name], bounds={"age": (0, 10)}).with_public(kind(CODES), on="region")
-    assert t.query(count=True, by={"coast": ["north", "south", "(none)"]}).exact_sums().tolist() == [2, 2, 2]
-    assert t.query(count=True, by={"eu": [True, False]}).exact_sums().tolist() == [2, 4]
-    query = t.query(sum=["rain"])  # missing where the key, or its value, is
+    assert t.statistics(count=True, by={"coast": ["north", "south", "(none)"]}).exact_sums().tolist() == [2, 2, 2]
+    assert t.statistics(count=True, by={"eu": [True, False]}).exact_sums().tolist() == [2, 4]
+    query = t.statistics(sum=["rain"])  # missing where the key, or its value, is
     count, total = query.exact_sums() * query.units
     assert (count, total + count * 1.25) == (3, 0.5 + 2.0 + 2.0)
     assert t.bounds["rain"] == (0.5, 2.0)
@@ -34,7 +34,7 @@ def test_columns_are_looked_up_alike(name, kind):
 
 def test_a_result_with_looked_up_columns_is_verified():
     t = tables.Table(ROWS, bounds={"age": (0, 10)}).with_public(CODES, on="region")
-    query = t.query(mean=["age"], by={"coast": ["north", "south"]})
+    query = t.statistics(mean=["age"], by={"coast": ["north", "south"]})
     record = query.release(query.plan(inid.PureDP(1.0))).to_dict()
     assert "south" in str(record)
     tables.verify_result(record)

@@ -49,7 +49,7 @@ def test_a_ledger_that_was_charged_before_refuses():
     pub = publication()
     plan = pub.plan(inid.PureDP(0.3))
     ledger = inid.Ledger(total=inid.PureDP(0.3))
-    query = table().query(count=True)
+    query = table().statistics(count=True)
     query.release(query.plan(inid.PureDP(0.001)), ledger)
     with pytest.raises(inid.BudgetError):
         pub.release(plan, ledger)
@@ -150,9 +150,7 @@ def test_loose_cells_do_not_lower_the_part_of_a_query():
 
 def test_found_keys_take_their_delta_from_the_promise():
     t = table()
-    pub = tables.Publication(
-        shops=t.query(count=True, by={"shop": tables.discover(delta=1e-8)}), people=t.query(count=True)
-    )
+    pub = tables.Publication(shops=t.select_partitions("shop", delta=1e-8), people=t.statistics(count=True))
     plan = pub.plan(inid.ApproxDP(1.0, 1e-6), mechanism="gaussian")
     ledger = inid.Ledger(total=inid.ApproxDP(1.0, 1e-6))
     found = pub.release(plan, ledger)
@@ -188,7 +186,7 @@ def test_if_one_query_fails_all_of_it_fails_before_any_noise_is_drawn_and_the_ch
 
 def test_people_are_protected_and_ledgers_of_rows_refuse():
     t = table(unit=tables.Person("id", 2))
-    pub = tables.Publication(a=t.query(count=True), b=t.query(mean=["age"]))
+    pub = tables.Publication(a=t.statistics(count=True), b=t.statistics(mean=["age"]))
     plan = pub.plan(inid.PureDP(1.0))
     ledger = inid.Ledger(total=inid.PureDP(1.0))
     with pytest.raises(inid.ArgumentError, match="unit"):
@@ -197,11 +195,11 @@ def test_people_are_protected_and_ledgers_of_rows_refuse():
 
 
 def _refused():
-    t, one = table(), {"a": table().query(count=True)}
+    t, one = table(), {"a": table().statistics(count=True)}
     return {
         "no query": tables.Publication,
         "no query at all": lambda: tables.Publication(a=3),
-        "another table": lambda: tables.Publication(**one, b=table().query(mean=["age"])),
+        "another table": lambda: tables.Publication(**one, b=table().statistics(mean=["age"])),
         "unknown tolerance": lambda: publication(t).plan(PROMISES[0], tolerance={"nobody": {}}),
         "unknown number": lambda: publication(t).plan(PROMISES[0], tolerance={"pay": {"height": 1}}),
         "no tolerance of a choice": lambda: publication(t).plan(PROMISES[0], tolerance={"largest": {"band": 1}}),
@@ -210,9 +208,9 @@ def _refused():
         "unknown importance": lambda: publication(t).plan(PROMISES[0], importance={"nobody": 1}),
         "mechanism": lambda: publication(t).plan(PROMISES[0], mechanism="staircase"),
         "no plan": lambda: publication(t).release(3),
-        "plan of a query": lambda: publication(t).release(t.query(count=True).plan(PROMISES[0])),
+        "plan of a query": lambda: publication(t).release(t.statistics(count=True).plan(PROMISES[0])),
         "level": lambda: publication(t).release(publication(t).plan(PROMISES[0]), level=1.0),
-        "public": lambda: tables.Publication(a=table(neighbours="replace").query(count=True)).plan(PROMISES[0]),
+        "public": lambda: tables.Publication(a=table(neighbours="replace").statistics(count=True)).plan(PROMISES[0]),
     }
 
 
@@ -236,15 +234,15 @@ def test_what_is_stated_for_no_query_is_answered_with_the_queries_that_there_are
 
 def test_a_publication_and_its_plan_say_how_many_queries_there_are():
     t = table()
-    pub = tables.Publication(a=t.query(count=True), b=t.query(mean=["age"]))
+    pub = tables.Publication(a=t.statistics(count=True), b=t.statistics(mean=["age"]))
     assert repr(pub) == "Publication(a, b)"
     assert str(pub.plan(PROMISES[0])).startswith("2 queries under ")
-    assert str(tables.Publication(a=t.query(count=True)).plan(PROMISES[0])).startswith("1 query under ")
+    assert str(tables.Publication(a=t.statistics(count=True)).plan(PROMISES[0])).startswith("1 query under ")
 
 
 def test_a_plan_of_other_filters_is_refused():
     t = table()
-    first, second = (tables.Publication(a=t.where(f"age > {age}").query(count=True)) for age in (30, 40))
+    first, second = (tables.Publication(a=t.where(f"age > {age}").statistics(count=True)) for age in (30, 40))
     with pytest.raises(inid.ArgumentError, match="another query"):
         second.release(first.plan(inid.PureDP(1.0)))
 

@@ -18,10 +18,10 @@ WANTED = {"people": {"count": 20}, "pay": {"pay": 300}}
 
 def publication(t=None):
     t = t or table()
-    return t.publication(
-        people={"marginals": [("sex", "band"), ("band",)]},
-        pay=t.where("age > 30").query(mean=["pay"], by=SEXES),
-        ages={"quantile": {"age": [0.5, 0.9]}},
+    return tables.Publication(
+        people=t.marginals([("sex", "band"), ("band",)]),
+        pay=t.where("age > 30").statistics(mean=["pay"], by=SEXES),
+        ages=t.quantiles({"age": [0.5, 0.9]}),
     )
 
 
@@ -29,27 +29,6 @@ def _spent(plan):
     if plan.mechanism == "gaussian":
         return {name: decimal_fraction(one.budget.mu) ** 2 for name, one in plan.plans.items()}
     return {name: decimal_fraction(one.budget.epsilon) for name, one in plan.plans.items()}
-
-
-def test_a_table_makes_the_publication_of_its_queries():
-    t = table()
-    one = publication(t).plan(PROMISE)
-    two = tables.Publication(
-        people=t.query(marginals=[("sex", "band"), ("band",)]),
-        pay=t.where("age > 30").query(mean=["pay"], by=SEXES),
-        ages=t.query(quantile={"age": [0.5, 0.9]}),
-    ).plan(PROMISE)
-    assert one.to_dict() == two.to_dict()
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [{"a": 3}, {"a": {"median": ["age"]}}, {"a": {"self": 1}}, {"a": table().query(count=True)}, {}],
-    ids=["number", "unknown statistic", "self", "another table", "nothing"],
-)
-def test_what_is_no_query_of_the_table_is_refused(asked):
-    with pytest.raises(inid.ArgumentError):
-        table().publication(**asked)
 
 
 @pytest.mark.parametrize("promise", [PROMISE, inid.GaussianDP(0.4), inid.PureDP(0.3)], ids=str)
@@ -97,7 +76,8 @@ def test_the_least_promise_of_an_accuracy_is_the_sum_of_what_the_queries_need(de
 
 def test_the_promise_of_counts_is_known():
     """Two counts of one row each: what they cost is known."""
-    pub = table().publication(a={"count": True}, b={"count": True, "by": SEXES})
+    t = table()
+    pub = tables.Publication(a=t.statistics(count=True), b=t.statistics(count=True, by=SEXES))
     wanted = {"a": {"count": 10}, "b": {"count": 30}}
     found = pub.plan_for_accuracy(wanted).plan
     assert found.budget.epsilon == pytest.approx(_need(10) + _need(30), rel=1e-3)
@@ -109,7 +89,7 @@ def _need(limit):
 
 
 def test_a_query_that_knows_no_accuracy_needs_a_share():
-    with pytest.raises(inid.ArgumentError, match=r"ages \(quantile\).*share"):
+    with pytest.raises(inid.ArgumentError, match=r"ages \(quantiles\).*share"):
         publication().plan_for_accuracy(WANTED)
     with pytest.raises(inid.ArgumentError, match="leaves nothing"):
         publication().plan_for_accuracy(WANTED, share={"ages": "1"})
@@ -117,7 +97,7 @@ def test_a_query_that_knows_no_accuracy_needs_a_share():
 
 def test_found_keys_take_their_delta_from_what_an_accuracy_costs():
     t = table()
-    pub = t.publication(people={"count": True}, shops={"count": True, "by": {"shop": tables.discover(delta=1e-8)}})
+    pub = tables.Publication(people=t.statistics(count=True), shops=t.select_partitions("shop", delta=1e-8))
     for delta in (None, 1e-6):
         found = pub.plan_for_accuracy({"people": {"count": 20}}, share={"shops": "1/2"}, delta=delta)
         for plan in found.alternatives:
@@ -129,7 +109,7 @@ def test_found_keys_take_their_delta_from_what_an_accuracy_costs():
 
 def test_tolerances_of_quantiles_are_in_rows_or_in_the_unit_of_the_column():
     """400 rows over 0 to 100 in two groups: 2 rows of a group lie in one unit."""
-    query = table().query(quantile={"age": [0.5]}, by=SEXES)
+    query = table().quantiles({"age": [0.5]}, by=SEXES)
     in_unit, in_rows = (query.plan(PROMISE, tolerance=one) for one in ({"quantile(age)": 0.5}, {"age": 1.0}))
     assert [one.tolerance for one in in_unit.tables] == [1.0] == [one.tolerance for one in in_rows.tables]
     assert "0.5 in the unit of age" in str(in_unit)
@@ -143,4 +123,4 @@ def test_tolerances_of_quantiles_are_in_rows_or_in_the_unit_of_the_column():
 )
 def test_a_unit_without_a_density_is_refused(facts, wanted):
     with pytest.raises(inid.ArgumentError):
-        table(**facts).query(quantile={"age": [0.5]}).plan(PROMISE, tolerance=wanted)
+        table(**facts).quantiles({"age": [0.5]}).plan(PROMISE, tolerance=wanted)

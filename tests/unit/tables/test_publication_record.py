@@ -21,11 +21,11 @@ PROMISE = inid.ApproxDP(1.0, 1e-6)
 def result():
     t = table()
     pub = tables.Publication(
-        people=t.query(marginals=[("sex", "band"), ("band",)]),
-        pay=t.where("age > 30").query(mean=["pay", "age"], count=True, by={"sex": ["F", "M"]}),
-        ages=t.query(quantile={"age": [0.5, 0.9]}, by={"sex": ["F", "M"]}),
-        largest=t.query(choose={"band": [0, 1, 2, 3, 4]}),
-        shops=t.query(count=True, by={"shop": tables.discover(delta=1e-8)}),
+        people=t.marginals([("sex", "band"), ("band",)]),
+        pay=t.where("age > 30").statistics(mean=["pay", "age"], count=True, by={"sex": ["F", "M"]}),
+        ages=t.quantiles({"age": [0.5, 0.9]}, by={"sex": ["F", "M"]}),
+        largest=t.largest_group({"band": [0, 1, 2, 3, 4]}),
+        shops=t.select_partitions("shop", delta=1e-8),
     )
     plan = pub.plan(PROMISE, mechanism="laplace", tolerance={"pay": {"pay": 1.0}})
     return pub.release(plan, inid.Ledger(total=PROMISE), label="2027")

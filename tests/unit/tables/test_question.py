@@ -14,7 +14,7 @@ FRAME = pd.DataFrame({"id": ["a", "b"], "age": [31.0, 44.0], "pay": [1.0, 2.0], 
 
 def asked(**facts):
     table = Table(FRAME, bounds={"age": (0, 100), "pay": (-1, 5)}, **facts)
-    return table.query(
+    return table.statistics(
         count=True,
         mean=["age"],
         covariance=["age", "pay"],

@@ -124,7 +124,7 @@ def beyond_the_range(mechanism, sign):
     """Queries on one row each, whose noisy sums are far beyond what any table could have given."""
     data = pd.DataFrame({"x": [0.0] * 50})
     table = tables.Table(data, bounds={"x": (-1, 1)}, domains={"x": [0, 1]})
-    asked = table.query(count=True, mean=["x"], variance=["x"], std=["x"])
+    asked = table.statistics(count=True, mean=["x"], variance=["x"], std=["x"])
     plan = asked.plan(inid.ApproxDP(1.0, 1e-6), mechanism=mechanism)
     with testing.unsafe_no_noise():
         made = asked.release(plan)

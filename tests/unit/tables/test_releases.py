@@ -23,7 +23,7 @@ def frame(number=50):
 
 
 def everything(**facts):
-    return tables.Table(frame(), bounds=BOUNDS, **facts).query(
+    return tables.Table(frame(), bounds=BOUNDS, **facts).statistics(
         count=True,
         sum=["income"],
         mean=["age", "income"],
@@ -71,7 +71,7 @@ def test_the_sum_of_squared_errors_in_tolerances_is_the_plans_error():
 
 
 def test_a_plan_of_another_order_is_that_of_the_weighted_sums():
-    query = tables.Table(frame(), bounds=BOUNDS, missing={"age": 0, "income": 0}, rows=100).query(
+    query = tables.Table(frame(), bounds=BOUNDS, missing={"age": 0, "income": 0}, rows=100).statistics(
         count=True, sum=["age"], mean=["age"]
     )
     wanted = {"count": 0.05, "sum": 30, "mean": 0.5}
@@ -90,10 +90,10 @@ def test_a_plan_of_another_order_is_that_of_the_weighted_sums():
 
 def test_the_plan_says_when_there_is_nothing_to_gain():
     table = tables.Table(frame(), bounds=BOUNDS, missing={"age": 0, "income": 0}, neighbours="replace", rows=50)
-    plan = table.query(mean=["age", "income"]).plan(BUDGET)  # both to one per cent of their range
+    plan = table.statistics(mean=["age", "income"]).plan(BUDGET)  # both to one per cent of their range
     assert plan.remark == "Nothing to gain: an equal split is already optimal here."
     assert plan.remark in str(plan)
-    other = table.query(mean=["age", "income"]).plan(BUDGET, tolerance={"age": 5, "income": 500})
+    other = table.statistics(mean=["age", "income"]).plan(BUDGET, tolerance={"age": 5, "income": 500})
     assert other.remark is None
     assert "equal split" in str(other)
 
@@ -102,7 +102,7 @@ def test_the_plan_says_when_there_is_nothing_to_gain():
 def test_a_plan_for_accuracy_names_the_rows_it_assumes_and_claims_no_least_error(delta):
     """Equal parts have less squared error here: the plan is made for tolerances, and its figures say so."""
     table = tables.Table(frame(), bounds=BOUNDS)
-    query = table.query(count=True, mean=["age"])
+    query = table.statistics(count=True, mean=["age"])
     found = query.plan_for_accuracy({"age": 1, "count": 20}, failure=0.05, delta=delta)
     assert "1,000 rows, a nominal guess" in found.reason
     assert "1,000 rows, a nominal guess" in str(found)
@@ -113,15 +113,15 @@ def test_a_plan_for_accuracy_names_the_rows_it_assumes_and_claims_no_least_error
     assert found.plan.remark is None
     assert "Nothing to gain" not in str(found.plan)
     assert "not for the least squared error" in str(found.plan)
-    counted = table.query(count=True).plan_for_accuracy({"count": 20}, delta=delta)
-    stated = tables.Table(frame(), bounds=BOUNDS, rows=50).query(mean=["age"]).plan_for_accuracy(delta=delta)
+    counted = table.statistics(count=True).plan_for_accuracy({"count": 20}, delta=delta)
+    stated = tables.Table(frame(), bounds=BOUNDS, rows=50).statistics(mean=["age"]).plan_for_accuracy(delta=delta)
     assert "guess" not in counted.reason + stated.reason
-    tabled = tables.Table(frame(), bounds=BOUNDS, domains={"sex": ["F", "M"]}).query(mean={"age": [("sex",)]})
+    tabled = tables.Table(frame(), bounds=BOUNDS, domains={"sex": ["F", "M"]}).marginals(mean={"age": [("sex",)]})
     assert "1,000 rows, a nominal guess" in tabled.plan_for_accuracy({"mean(age)": 1}, delta=delta).reason
 
 
 def test_the_most_specific_tolerance_counts():
-    query = tables.Table(frame(), bounds=BOUNDS, rows=100).query(count=True, sum=["age"], mean=["age", "income"])
+    query = tables.Table(frame(), bounds=BOUNDS, rows=100).statistics(count=True, sum=["age"], mean=["age", "income"])
 
     def stated(**words):
         plan = query.plan(BUDGET, **words)
@@ -136,14 +136,14 @@ def test_the_most_specific_tolerance_counts():
 
 def test_statistics_share_the_sums_they_have_in_common():
     table = tables.Table(frame(), bounds=BOUNDS, missing={"age": 0, "income": 0})
-    labels = table.query(count=True, mean=["age"], std=["age"], covariance=["age", "income"]).labels
+    labels = table.statistics(count=True, mean=["age"], std=["age"], covariance=["age", "income"]).labels
     wanted = "count", "sum(age)", "product(age,age)", "sum(income)", "product(age,income)", "product(income,income)"
     assert labels == wanted
 
 
 def test_keys_without_rows_appear_with_zero_and_other_keys_are_left_out():
     table = tables.Table(frame(), bounds={})
-    query = table.query(count=True, by={"sex": ["nobody", "F"]})
+    query = table.statistics(count=True, by={"sex": ["nobody", "F"]})
     with inid.testing.unsafe_no_noise():
         rows = query.release(query.plan(BUDGET)).answers
     wanted = float((frame()["sex"] == "F").sum())
@@ -153,7 +153,7 @@ def test_keys_without_rows_appear_with_zero_and_other_keys_are_left_out():
 @pytest.mark.parametrize("rows", [0, 1, 3])
 def test_small_cells_give_wide_finite_intervals_within_the_bounds(rows):
     table = tables.Table(frame(rows), bounds=BOUNDS)
-    query = table.query(mean=["age"], variance=["age"], std=["income"], covariance=["age", "income"])
+    query = table.statistics(mean=["age"], variance=["age"], std=["income"], covariance=["age", "income"])
     plan = query.plan(inid.PureDP(0.01))
     with inid.testing.unsafe_seed(3):
         for _ in range(20):
@@ -166,8 +166,8 @@ def test_small_cells_give_wide_finite_intervals_within_the_bounds(rows):
 def test_people_contribute_their_first_rows_only():
     data = pd.DataFrame({"user": [1, 1, 1, 2, None], "when": [3, 1, 2, 9, 0], "x": [30.0, 10.0, 20.0, 7.0, 99.0]})
     bounds = {"x": (0, 100)}
-    ordered = tables.Table(data, bounds=bounds, unit=tables.Person("user", 2, order_by="when")).query(sum=["x"])
-    smallest = tables.Table(data, bounds=bounds, unit=tables.Person("user", 1)).query(sum=["x"])
+    ordered = tables.Table(data, bounds=bounds, unit=tables.Person("user", 2, order_by="when")).statistics(sum=["x"])
+    smallest = tables.Table(data, bounds=bounds, unit=tables.Person("user", 1)).statistics(sum=["x"])
     for query, wanted in ((ordered, [3, 37.0 - 150]), (smallest, [2, 17.0 - 100])):
         assert (query.exact_sums() * query.units).tolist() == wanted
 
@@ -227,7 +227,7 @@ def test_the_charge_comes_before_the_engine_and_its_message_is_withheld(monkeypa
 
 def test_sums_beyond_the_promised_rows_are_held_to_their_limit():
     data = pd.DataFrame({"age": [100.0] * 30})
-    query = tables.Table(data, bounds={"age": (0, 100)}, max_rows=10).query(sum=["age"])
+    query = tables.Table(data, bounds={"age": (0, 100)}, max_rows=10).statistics(sum=["age"])
     with inid.testing.unsafe_no_noise():
         result = query.release(query.plan(BUDGET))
     assert query.exact_sums()[0] == 30
@@ -237,12 +237,12 @@ def test_sums_beyond_the_promised_rows_are_held_to_their_limit():
 def test_text_that_is_not_a_number_is_missing(tmp_path):
     path = tmp_path / "people.csv"
     path.write_text("age,sex\n40,F\nunknown,F\n ,M\n50,M\n60,\n")
-    query = tables.Table(path, bounds={"age": (0, 100)}).query(count=True, sum=["age"], by={"sex": ["F", "M"]})
+    query = tables.Table(path, bounds={"age": (0, 100)}).statistics(count=True, sum=["age"], by={"sex": ["F", "M"]})
     assert (query.exact_sums() * query.units).tolist() == [2, 2, 1, 1, -10, 0]
 
 
 def test_what_prints_holds_no_data():
-    query = tables.Table(pd.DataFrame({"age": [31.4159]}), bounds={"age": (0, 100)}).query(mean=["age"])
+    query = tables.Table(pd.DataFrame({"age": [31.4159]}), bounds={"age": (0, 100)}).statistics(mean=["age"])
     plan = query.plan(BUDGET)
     for thing in (query.table, query, plan, query.table.source):
         assert "31.4159" not in repr(thing) + str(thing)
@@ -257,7 +257,7 @@ def test_categorical_keys_are_compared_as_text(library):
         import polars as pl
 
         data = pl.DataFrame({"kind": words}).cast(pl.Enum(["b", "a"]) if library == "polars-enum" else pl.Categorical)
-    query = tables.Table(data, bounds={}).query(
+    query = tables.Table(data, bounds={}).statistics(
         count=True, histogram={"kind": ["a", "b"]}, by={"kind": ["a", "b", "c"]}
     )
     assert query.exact_sums().tolist() == [1, 2, 0, 1, 0, 0, 2, 0, 0]
@@ -267,5 +267,5 @@ def test_categorical_keys_are_compared_as_text(library):
 def test_an_odd_row_of_a_file_does_not_change_how_the_others_are_read(tmp_path, odd):
     path = tmp_path / "people.csv"
     path.write_text(f"age,sex\n40,F\n{odd}\n30,F\n")
-    query = tables.Table(path, bounds={"age": (0, 100)}).query(sum=["age"], by={"sex": ["F"]})
+    query = tables.Table(path, bounds={"age": (0, 100)}).statistics(sum=["age"], by={"sex": ["F"]})
     assert (query.exact_sums() * query.units).tolist() == [2, -30]

@@ -27,7 +27,7 @@ def released(query, ledger=None):
 
 
 def test_labels_name_columns_and_keys_in_what_people_read(tmp_path):
-    result = released(TABLE.query(count=True, mean=["pay"], by={"sex": [1, 2]}))
+    result = released(TABLE.statistics(count=True, mean=["pay"], by={"sex": [1, 2]}))
     text = page(result, tmp_path / "report.html", labels=LABELS, rows_are="households")
     read, _, technical = text.partition("How the budget is spent")
     for words in ("Mean of monthly pay by gender", "women", "Number of households by gender"):
@@ -42,7 +42,7 @@ def test_where_each_person_has_one_row_the_report_counts_people(tmp_path):
     ledger = inid.Ledger(total=inid.PureDP(9), unit="id")
     one, two = (
         page(
-            released(tables.Table(FRAME, unit=tables.Person("id", rows), **FACTS).query(count=True), ledger),
+            released(tables.Table(FRAME, unit=tables.Person("id", rows), **FACTS).statistics(count=True), ledger),
             tmp_path / "report.html",
         )
         for rows in (1, 2)
@@ -64,7 +64,7 @@ def test_where_each_person_has_one_row_the_report_counts_people(tmp_path):
     ],
 )
 def test_labels_that_do_not_fit_are_refused(tmp_path, labels, said):
-    result = released(TABLE.query(count=True, mean=["pay"], by={"sex": [1, 2]}))
+    result = released(TABLE.statistics(count=True, mean=["pay"], by={"sex": [1, 2]}))
     with pytest.raises(ArgumentError, match=re.escape(said)):
         result.report(tmp_path / "report.html", labels=labels)
     assert not (tmp_path / "report.html").exists()
@@ -73,12 +73,12 @@ def test_labels_that_do_not_fit_are_refused(tmp_path, labels, said):
 @pytest.mark.parametrize("rows_are", ["", " ", 3, ["people"]])
 def test_what_rows_are_is_a_word(tmp_path, rows_are):
     with pytest.raises(ArgumentError, match="rows_are must be a word in the plural"):
-        released(TABLE.query(count=True)).report(tmp_path / "report.html", rows_are=rows_are)
+        released(TABLE.statistics(count=True)).report(tmp_path / "report.html", rows_are=rows_are)
 
 
 def test_a_publication_takes_labels_for_its_queries_too(tmp_path):
     made = tables.Publication(
-        who=TABLE.query(count=True, by={"sex": [1, 2]}), money=TABLE.where("pay > 30").query(mean=["pay"])
+        who=TABLE.statistics(count=True, by={"sex": [1, 2]}), money=TABLE.where("pay > 30").statistics(mean=["pay"])
     )
     result = made.release(made.plan(inid.PureDP(1.0)))
     labels = LABELS | {"money": "What those earn who earn more than 30"}
@@ -91,7 +91,7 @@ def test_a_publication_takes_labels_for_its_queries_too(tmp_path):
 
 
 def test_numbers_that_are_too_noisy_are_marked_unless_somebody_says_otherwise(tmp_path):
-    result = released(TABLE.query(count=True, by={"sex": [1, 2]}))
+    result = released(TABLE.statistics(count=True, by={"sex": [1, 2]}))
     assert "too noisy (in grey)" in page(result, tmp_path / "report.html")
     assert "too noisy" not in page(result, tmp_path / "report.html", too_noisy=None)
     with pytest.raises(ArgumentError, match="too_noisy"):
@@ -100,11 +100,11 @@ def test_numbers_that_are_too_noisy_are_marked_unless_somebody_says_otherwise(tm
 
 def test_computed_columns_are_listed_where_they_are_used(tmp_path):
     table = TABLE.with_columns(half="pay / 2", third="pay / 3", sixth="third / 2", bounds={"sixth": (0, 20)})
-    text = page(released(table.query(mean=["sixth"])), tmp_path / "report.html")
+    text = page(released(table.statistics(mean=["sixth"])), tmp_path / "report.html")
     assert "sixth is computed" in text
     assert "third is computed" in text  # by which `sixth` is
     assert "half is computed" not in text
-    filtered = table.where("half > 3").query(count=True)
+    filtered = table.where("half > 3").statistics(count=True)
     text = page(released(filtered), tmp_path / "report.html")
     assert "half is computed" in text
     assert "third is computed" not in text
@@ -124,7 +124,7 @@ ADULTS = TABLE.where("pay > 30", rows=2)
 def test_the_first_sentence_counts_people_where_all_queries_count_the_same(tmp_path, queries, said, not_said):
     """A number of some is none of all: where queries differ, a filtered count is not that of the page."""
     asked = tables.Publication(
-        n=queries["n"].query(count=True), pay=queries["pay"].query(mean=["pay"], by={"sex": [1, 2]})
+        n=queries["n"].statistics(count=True), pay=queries["pay"].statistics(mean=["pay"], by={"sex": [1, 2]})
     )
     made = asked.release(asked.plan(inid.PureDP(50.0)))
     text = page(made, tmp_path / "report.html", rows_are="people").partition("What is promised")[0]
@@ -135,14 +135,14 @@ def test_the_first_sentence_counts_people_where_all_queries_count_the_same(tmp_p
 
 
 def test_a_unit_stands_after_a_comma_and_groups_after_another(tmp_path):
-    result = released(TABLE.query(mean=["pay"], by={"sex": [1, 2]}))
+    result = released(TABLE.statistics(mean=["pay"], by={"sex": [1, 2]}))
     text = page(result, tmp_path / "report.html", labels={"pay": "pay, euros"})
     assert "Mean of pay, euros, by sex" in text
 
 
 def test_groups_of_means_are_told_apart_by_the_picture(tmp_path):
     """Two groups 6 apart, of bounds 0 to 100: the picture spans their intervals, as its axis says."""
-    result = released(TABLE.query(mean=["pay"], by={"sex": [1, 2]}))
+    result = released(TABLE.statistics(mean=["pay"], by={"sex": [1, 2]}))
     result.report(tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     ends = {(float(one), float(two)) for one, two in re.findall(r'class="whisker" x1="([\d.]+)%" x2="([\d.]+)%"', text)}

@@ -22,7 +22,7 @@ def limits(asked, *, neighbours="add_remove", rows=None, fill=None, norm=None, *
     table = tables.Table(
         FRAME, bounds={"x": (0, 10), "y": (-2, 2)}, unit=unit, neighbours=neighbours, missing=missing, **facts
     )
-    sets = table.query(**asked).sensitivities
+    sets = table.statistics(**asked).sensitivities
     chosen = sets[0] if norm is None else next(s for s in sets if s.norm == norm)
     assert chosen.neighbours == neighbours
     return dict(zip(chosen.labels, chosen.limits.tolist(), strict=True))
@@ -99,14 +99,14 @@ def test_adding_cells_costs_nothing_within_a_statistic():
     budget = inid.PureDP(1.0)
     scales = []
     for keys in (["a"], list("abcdefgh")):
-        query = tables.Table(FRAME, bounds={}).query(count=True, by={"kind": keys})
+        query = tables.Table(FRAME, bounds={}).statistics(count=True, by={"kind": keys})
         scales.append(set(query.plan(budget).noise.scales.tolist()))
     assert scales == [{1.0}, {1.0}]
 
 
 def test_gaussian_noise_takes_the_euclidean_set_and_laplace_the_other():
     table = tables.Table(FRAME, bounds={}, neighbours="replace")
-    query = table.query(histogram={"kind": list("abcdefgh")})
+    query = table.statistics(histogram={"kind": list("abcdefgh")})
     assert query.plan(inid.PureDP(1.0)).noise.sensitivity.norm == 1
     assert query.plan(inid.GaussianDP(0.5), mechanism="gaussian").noise.sensitivity.norm == 2
 
@@ -145,7 +145,7 @@ def test_joint_sets_leave_room_for_rounding(asked, fill):
         table = tables.Table(
             FRAME, bounds={"x": (0, 10), "y": (-2, 2)}, neighbours="replace", missing=fill, max_rows=number
         )
-        query = table.query(**asked)
+        query = table.statistics(**asked)
         (s,) = (s for s in query.all_sensitivities([1.0] * len(query.layout.items)) if s.kind == "ellipsoid")
         radii.append(dict(zip(s.labels, s.limits.tolist(), strict=True))["sum(y)"])
     touched = 2 if "by" in asked else 1
@@ -155,7 +155,7 @@ def test_joint_sets_leave_room_for_rounding(asked, fill):
 def test_sums_and_products_round_to_grids_of_their_own():
     # A sum lies up to a step of each grid away from that which goes with the products, in the old row and in the new.
     table = tables.Table(FRAME, bounds={"x": (0, 10)}, neighbours="replace", missing={"x": 0}, max_rows=2**20)
-    query = table.query(variance=["x"])
+    query = table.statistics(variance=["x"])
     *_, s = query.all_sensitivities([1.0, 1.0, 1.0])
     radii = dict(zip(s.labels, s.limits.tolist(), strict=True))
     size, steps = query.layout.factors["x"].size, query.layout.factors["x"].step + query.layout.values["x"].step
@@ -169,7 +169,7 @@ def test_sums_and_products_round_to_grids_of_their_own():
 def errors(asked, **facts):
     """The planned error of Gaussian noise, and what it would be with items bounded one by one."""
     table = tables.Table(FRAME, bounds={"x": (0, 10), "y": (-2, 2)}, rows=1000, neighbours="replace", **facts)
-    query = table.query(**asked)
+    query = table.statistics(**asked)
     plan = query.plan(BUDGET, mechanism="gaussian")
     alone = [inid.plan(s, BUDGET, mechanism="gaussian", weights=plan.noise.weights) for s in query.sensitivities]
     return plan, min(other.error for other in alone)
@@ -209,7 +209,7 @@ def test_what_is_bounded_together_costs_less(asked, facts, most):
 
 
 def test_adding_or_removing_needs_no_joint_set():
-    query = tables.Table(FRAME, bounds={"x": (0, 10)}).query(covariance=["x"], by={"kind": ["a", "b"]})
+    query = tables.Table(FRAME, bounds={"x": (0, 10)}).statistics(covariance=["x"], by={"kind": ["a", "b"]})
     assert query.all_sensitivities([1.0] * 3) == query.sensitivities
 
 
@@ -217,7 +217,7 @@ def test_adding_or_removing_needs_no_joint_set():
 def test_groups_that_hold_others_are_not_planned_with(neighbours):
     """Under add_remove an item has one radius in both norms; under replace two cells move, and l2 is the smaller."""
     table = tables.Table(FRAME, bounds={"x": (0, 10)}, neighbours=neighbours)
-    sets = table.query(count=True, mean=["x"], by={"kind": ["a", "b"]}).sensitivities
+    sets = table.statistics(count=True, mean=["x"], by={"kind": ["a", "b"]}).sensitivities
     assert [s.norm for s in sets] == [1, 2]
     assert [s.norm for s in narrowest(sets)] == ([1] if neighbours == "add_remove" else [1, 2])
     wide = inid.Sensitivity.groups([2, 2], l2=[3.0, 1.0])

@@ -54,7 +54,7 @@ def quick(monkeypatch):
 
 
 def released(query=None, promise=PROMISE, seed=1, **facts):
-    query = query or table(**facts).query(synthetic=True)
+    query = query or table(**facts).synthesize()
     with unsafe_seed(seed):
         return query.release(query.plan(promise))
 
@@ -100,7 +100,7 @@ def test_types_of_rows_are_those_of_the_table_and_categories_the_public_ones(qui
         "arrow": pa.Table.from_pandas(frame),
         "parquet": str(tmp_path / "people.parquet"),
     }.items():
-        rows = made[name] = released(table(data, other=other).query(synthetic=True)).rows(300)
+        rows = made[name] = released(table(data, other=other).synthesize()).rows(300)
         assert "a secret word" not in str(rows)
     gaps = other == "cell"
     kinds = {name: str(kind) for name, kind in made["pandas"].dtypes.items()}
@@ -122,7 +122,7 @@ def test_types_of_rows_are_those_of_the_table_and_categories_the_public_ones(qui
 
 def test_rows_of_a_loud_promise_are_like_the_table(quick):
     frame = people()
-    result = released(table(frame, other="drop").query(synthetic=True), inid.GaussianDP(50.0))
+    result = released(table(frame, other="drop").synthesize(), inid.GaussianDP(50.0))
     with unsafe_seed(2):
         rows = result.rows()
     cut = [0, 10_000, 30_000, 60_000, 100_001]
@@ -133,7 +133,7 @@ def test_rows_of_a_loud_promise_are_like_the_table(quick):
 
 
 def test_rows_repeat_under_a_seed_alone_and_cost_nothing(quick):
-    query, ledger = table().query(synthetic=True), inid.Ledger(total=PROMISE)
+    query, ledger = table().synthesize(), inid.Ledger(total=PROMISE)
     result = query.release(query.plan(PROMISE), ledger)
     with unsafe_seed(4):
         first = result.rows(50)
@@ -172,7 +172,7 @@ def test_unknown_and_missing_values_are_one_level_and_missing_in_rows(quick):
     frame["age"] = frame["age"].astype(float)
     frame.loc[:999, "age"] = np.nan
     with unsafe_no_noise():
-        query = table(frame).query(synthetic=True)
+        query = table(frame).synthesize()
         result = query.release(query.plan(inid.GaussianDP(50.0)))
         rows = result.rows(2000)
     counted = result.marginal("job")
@@ -187,7 +187,7 @@ def test_missing_numbers_with_a_fill_value_are_in_its_bin():
     frame = people()
     frame["age"] = frame["age"].astype(float)
     frame.loc[:999, "age"] = np.nan
-    query = table(frame, missing={"age": 40}).query(synthetic=True)
+    query = table(frame, missing={"age": 40}).synthesize()
     exact = query.exact(query.plan(PROMISE)).tables
     filled = np.histogram(frame["age"].fillna(40), [0, 20, 40, 60, 80, 100])[0]
     assert exact[query.question.three_steps.columns.members[3]].tolist() == [*filled, 0]
@@ -196,7 +196,7 @@ def test_missing_numbers_with_a_fill_value_are_in_its_bin():
 def test_numbers_beyond_the_bins_are_moved_to_the_nearer_end():
     frame = pd.DataFrame({"x": [-5.0, 0.0, 1.0, 1.5, 2.0, 99.0, math.inf, -math.inf], "y": [True] * 8})
     t = tables.Table(frame, domains={"y": [False, True]}, bins={"x": [0, 1, 2]}, other="drop")
-    query = t.query(synthetic=True)
+    query = t.synthesize()
     assert query.exact(query.plan(PROMISE)).tables[1,].tolist() == [3, 5]
 
 
@@ -216,7 +216,7 @@ def test_every_engine_gives_the_same_numbers_and_a_frame_of_its_own(tmp_path, qu
     frame["who"] = np.arange(500) // 3
     values = {}
     for name, data in engines(frame, tmp_path).items():
-        made = table(data, unit=tables.Person("who", 2)).where("age >= 20").query(synthetic=True)
+        made = table(data, unit=tables.Person("who", 2)).where("age >= 20").synthesize()
         result = released(made)
         values[name] = [step.values.tolist() for step in (*result.earlier, result.release)]
         kind = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "lazy": pl.DataFrame}.get(name, pa.Table)
@@ -249,7 +249,7 @@ def test_tables_of_columns_and_pairs_have_intervals_where_they_were_measured():
 
 
 def test_the_deviation_of_a_cell_is_that_of_the_noise_of_all_numbers_that_it_is_made_of():
-    result = released(table(other="drop").query(synthetic=["job", "income"]), inid.GaussianDP(1.0))
+    result = released(table(other="drop").synthesize(["job", "income"]), inid.GaussianDP(1.0))
     measured, level = result.measured, result.level
     for block in ((), (0,), (1,), (0, 1)):
         made, variance = measured.table(block, level), 0.0
@@ -269,7 +269,7 @@ def test_the_deviation_of_a_cell_is_that_of_the_noise_of_all_numbers_that_it_is_
 
 
 def test_records_are_verified_and_refused_where_a_step_was_changed():
-    query = table().query(synthetic=True, target="income", weights={("job", "age"): 2})
+    query = table().synthesize(target="income", weights={("job", "age"): 2})
     result = query.release(query.plan(PROMISE))
     record = json.loads(json.dumps(result.to_dict()))
     assert tables.verify_result(record).promise == "3 parts under ApproxDP(epsilon=1.0, delta=1e-06)"
@@ -303,8 +303,7 @@ def test_records_are_verified_and_refused_where_a_step_was_changed():
 
 def test_weights_bring_a_pair_in():
     plain, weighted = (
-        table().query(synthetic=True, **facts).question.three_steps
-        for facts in ({}, {"weights": {("smokes", "age"): 100.0}})
+        table().synthesize(**facts).question.three_steps for facts in ({}, {"weights": {("smokes", "age"): 100.0}})
     )
     scores = np.array([200.0 if pair == (0, 3) else 60.0 for pair in plain.pairs])
     pair = (1, 2)
@@ -315,37 +314,35 @@ def test_weights_bring_a_pair_in():
 @pytest.mark.parametrize(
     ("facts", "asked", "match"),
     [
-        ({}, {"synthetic": ["job"]}, r"two columns .*bins=\.\.\."),
-        ({}, {"synthetic": "job"}, "list of columns"),
-        ({}, {"synthetic": ["job", "nobody"]}, "public keys or bins"),
-        ({}, {"synthetic": ["job", "job"]}, "named once"),
-        ({}, {"synthetic": True, "count": True}, "query of their own"),
-        ({}, {"synthetic": True, "target": "nobody"}, "target"),
-        ({}, {"synthetic": True, "target": np.array(["age", "job"])}, "target"),
-        ({}, {"synthetic": [["job"], {}]}, "public keys or bins"),
-        ({}, {"synthetic": True, "weights": {("job", "age"): 2, ("age", "job"): 3}}, "both orders"),
-        ({}, {"synthetic": True, "weights": {("job", "nobody"): 1}}, "weights"),
-        ({}, {"synthetic": True, "weights": {("job", "age"): 0}}, "weights"),
-        ({}, {"synthetic": True, "weights": {("job", "age"): 1e9}}, "at most 1000"),
-        ({"bins": {"age": 5, "job": 3}}, {"synthetic": True}, "bins"),
-        ({"bins": {"age": 1}}, {"synthetic": True}, "bins"),
-        ({"bins": {"age": [0, 5, 5]}}, {"synthetic": True}, "increasing"),
-        ({"bins": {"age": [0, float("nan"), 5]}}, {"synthetic": True}, "finite"),
-        ({"bins": {"smokes": 2}}, {"synthetic": True}, "bounds"),
-        ({"bins": 3}, {"synthetic": True}, "dictionary"),
-        ({"bins": {"age": 2000}}, {"synthetic": True}, "bins"),
-        ({"missing": {"age": "old"}}, {"synthetic": True}, "missing"),
-        ({"max_rows": 2**40, "bins": {"age": 1000, "income": 1000}}, {"synthetic": True}, "max_rows"),
-        ({}, {"target": "age"}, "target"),
+        ({}, {"columns": ["job"]}, r"two columns .*bins=\.\.\."),
+        ({}, {"columns": "job"}, "list of columns"),
+        ({}, {"columns": ["job", "nobody"]}, "public keys or bins"),
+        ({}, {"columns": ["job", "job"]}, "named once"),
+        ({}, {"target": "nobody"}, "target"),
+        ({}, {"target": np.array(["age", "job"])}, "target"),
+        ({}, {"columns": [["job"], {}]}, "public keys or bins"),
+        ({}, {"weights": {("job", "age"): 2, ("age", "job"): 3}}, "both orders"),
+        ({}, {"weights": {("job", "nobody"): 1}}, "weights"),
+        ({}, {"weights": {("job", "age"): 0}}, "weights"),
+        ({}, {"weights": {("job", "age"): 1e9}}, "at most 1000"),
+        ({"bins": {"age": 5, "job": 3}}, {}, "bins"),
+        ({"bins": {"age": 1}}, {}, "bins"),
+        ({"bins": {"age": [0, 5, 5]}}, {}, "increasing"),
+        ({"bins": {"age": [0, float("nan"), 5]}}, {}, "finite"),
+        ({"bins": {"smokes": 2}}, {}, "bounds"),
+        ({"bins": 3}, {}, "dictionary"),
+        ({"bins": {"age": 2000}}, {}, "bins"),
+        ({"missing": {"age": "old"}}, {}, "missing"),
+        ({"max_rows": 2**40, "bins": {"age": 1000, "income": 1000}}, {}, "max_rows"),
     ],
 )
 def test_bad_questions_are_refused(facts, asked, match):
     with pytest.raises(inid.ArgumentError, match=match):
-        table(**facts).query(**asked)
+        table(**facts).synthesize(**asked)
 
 
 def test_plans_take_no_options_and_rows_no_odd_numbers():
-    query = table().query(synthetic=True)
+    query = table().synthesize()
     with pytest.raises(inid.ArgumentError, match="mechanism"):
         query.plan(PROMISE, mechanism="gaussian")
     with pytest.raises(inid.BudgetError, match="mu"):
@@ -381,6 +378,6 @@ def test_a_report_shows_tables_of_rows_beside_measured_ones_once_rows_were_made(
 
 def test_computed_columns_and_bins_of_them():
     t = table().with_columns(half=tables.col("age") / 2, bounds={"half": (0, 50)}, bins={"half": 2})
-    query = t.query(synthetic=["job", "half"])
+    query = t.synthesize(["job", "half"])
     exact = query.exact(query.plan(PROMISE)).tables[1,]
     assert exact.tolist()[:2] == [(people()["age"] < 50).sum(), (people()["age"] >= 50).sum()]

@@ -102,7 +102,7 @@ def test_exchanges_that_make_a_sample_worse_are_taken_back(monkeypatch):
 
 def test_an_interrupt_loses_nothing_and_progress_goes_from_0_to_1(monkeypatch):
     rough_fit(monkeypatch)
-    query = table(bins={"age": 4}).query(synthetic=["sex", "band", "age"])
+    query = table(bins={"age": 4}).synthesize(["sex", "band", "age"])
     promise = inid.ApproxDP(1.0, 1e-6)
     ledger, seen = inid.Ledger(total=promise), []
     result = query.release(query.plan(promise), ledger)

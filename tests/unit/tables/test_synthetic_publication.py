@@ -30,10 +30,10 @@ def quick(monkeypatch):
 
 def publication(**facts):
     t = table(bins={"age": 4}, **facts)
-    return t.publication(
-        people={"count": True, "by": {"sex": ["F", "M"]}},
-        rows={"synthetic": ["sex", "band", "age"], "target": "sex"},
-        ages={"quantile": {"age": [0.5]}},
+    return tables.Publication(
+        people=t.statistics(count=True, by={"sex": ["F", "M"]}),
+        rows=t.synthesize(["sex", "band", "age"], target="sex"),
+        ages=t.quantiles({"age": [0.5]}),
     )
 
 
@@ -168,7 +168,7 @@ def test_pure_dp_is_refused_and_an_accuracy_of_the_others_needs_a_delta():
 
 def test_a_record_of_several_such_queries_wants_one_named():
     t = table(bins={"age": 4})
-    pub = t.publication(one={"synthetic": ["sex", "band"]}, two={"synthetic": ["sex", "age"]})
+    pub = tables.Publication(one=t.synthesize(["sex", "band"]), two=t.synthesize(["sex", "age"]))
     record = pub.release(pub.plan(PROMISE, share={"one": "1/2", "two": "1/2"})).to_dict()
     with pytest.raises(inid.ArgumentError, match="2 queries of synthetic rows"):
         tables.synthetic_rows(record)

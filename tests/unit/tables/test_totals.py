@@ -29,7 +29,7 @@ def blocks(query, budget, seed=3, **facts):
 
 @pytest.mark.parametrize("budget", [GAUSS, LAPLACE], ids=["gaussian", "laplace"])
 def test_totals_of_counts_are_sums_with_the_law_of_independent_noises(budget):
-    query = TABLE.query(count=True, sum=["age"], mean=["age"], by=DOMAINS)
+    query = TABLE.statistics(count=True, sum=["age"], mean=["age"], by=DOMAINS)
     result, (counts, sums, means) = blocks(query, budget)
     cells = np.reshape([row.estimate for row in counts.estimates], (2, 3))
     for kept, axis in (((), None), ((0,), 1), ((1,), 0)):
@@ -54,7 +54,7 @@ def test_intervals_of_totals_hold_the_exact_total_as_often_as_they_say(budget):
     Two twins leave them: one adds up the half widths of the cells, the other takes that of a single cell.
     """
     least, most = binom.ppf(5e-7, 400, 0.95), binom.isf(5e-7, 400, 0.95)
-    query = TABLE.query(count=True, by=DOMAINS)
+    query = TABLE.statistics(count=True, by=DOMAINS)
     plan = query.plan(budget)
     hits = wide = narrow = 0
     for seed in range(400):
@@ -74,7 +74,7 @@ def test_intervals_of_totals_hold_the_exact_total_as_often_as_they_say(budget):
 
 
 def test_totals_of_tables_are_their_exact_linear_combinations():
-    query = TABLE.query(marginals=[("sex", "job")])
+    query = TABLE.marginals([("sex", "job")])
     result, (block,) = blocks(query, GAUSS)
     levels = [*DOMAINS["job"], "(other)"]
     for at, sex in enumerate([*DOMAINS["sex"], "(other)"]):
@@ -85,12 +85,12 @@ def test_totals_of_tables_are_their_exact_linear_combinations():
 
 
 def test_what_is_tidied_or_rounded_has_totals_of_what_is_shown_and_no_intervals():
-    tidy, (block,) = blocks(TABLE.query(marginals=[("sex", "job")]), GAUSS, tidy=True, integers=True)
+    tidy, (block,) = blocks(TABLE.marginals([("sex", "job")]), GAUSS, tidy=True, integers=True)
     whole = block.totals[()][0]
     assert whole.estimate == sum(row.estimate for row in block.estimates)
     assert (whole.lower, whole.upper) == (None, None)
     assert tidy.answers[0].lower < tidy.answers[0].upper
-    _, (rounded,) = blocks(TABLE.query(count=True, by=DOMAINS), LAPLACE, integers=True)
+    _, (rounded,) = blocks(TABLE.statistics(count=True, by=DOMAINS), LAPLACE, integers=True)
     assert [row.estimate for row in rounded.totals[(0,)]] == [
         sum(row.estimate for row in rounded.estimates[at : at + 3]) for at in (0, 3)
     ]
@@ -99,7 +99,7 @@ def test_what_is_tidied_or_rounded_has_totals_of_what_is_shown_and_no_intervals(
 def test_people_who_may_stand_in_several_groups_are_not_added_up():
     frame = pd.DataFrame({"id": [1, 1, 2, 3], "job": ["a", "b", "a", "b"]})
     table = tables.Table(frame, unit=tables.Person("id", 2))
-    ask = partial(table.query, by={"job": ["a", "b"]})
+    ask = partial(table.statistics, by={"job": ["a", "b"]})
     _, (people,) = blocks(ask(count_distinct=True), LAPLACE)
     assert people.totals == {}
     _, (rows,) = blocks(ask(count=True), LAPLACE)
@@ -107,13 +107,13 @@ def test_people_who_may_stand_in_several_groups_are_not_added_up():
 
 
 def test_of_three_keys_the_whole_has_a_total():
-    query = tables.Table(FRAME.assign(k=[0, 1, 2] * 40)).query(count=True, by=DOMAINS | {"k": [0, 1, 2]})
+    query = tables.Table(FRAME.assign(k=[0, 1, 2] * 40)).statistics(count=True, by=DOMAINS | {"k": [0, 1, 2]})
     _, (block,) = blocks(query, GAUSS)
     assert list(block.totals) == [()]
 
 
 def test_a_total_is_marked_by_its_own_interval():
-    query = TABLE.query(count=True, by=DOMAINS)
+    query = TABLE.statistics(count=True, by=DOMAINS)
     _, (block,) = blocks(query, inid.PureDP(0.5), too_noisy=0.5)
     marks = [row.too_noisy for row in block.estimates]
     assert any(marks)

@@ -26,7 +26,7 @@ def registered(monkeypatch):
 
 
 def asked(**facts):
-    return tables.Table(FRAME, **facts).query(leader={"city": ["A", "B", "C"]})
+    return tables.ask(tables.Table(FRAME, **facts), "leader", city=["A", "B", "C"])
 
 
 def changed(record, **entries):
@@ -86,12 +86,12 @@ def test_records_whose_steps_were_changed_are_refused():
 
 def test_it_is_a_part_of_a_publication():
     t = tables.Table(FRAME)
-    pub = tables.Publication(leader=t.query(leader={"city": ["A", "B", "C"]}), all=t.query(count=True))
+    pub = tables.Publication(leader=tables.ask(t, "leader", city=["A", "B", "C"]), all=t.statistics(count=True))
     assert {one.question.kind for one in pub.queries.values()} == {"leader", "statistics"}
 
 
 def test_a_plan_of_another_leader_and_an_option_are_refused():
     with pytest.raises(inid.ArgumentError, match="another query"):
-        asked().release(tables.Table(FRAME).query(leader={"city": ["A", "B"]}).plan(PROMISE))
+        asked().release(tables.ask(tables.Table(FRAME), "leader", city=["A", "B"]).plan(PROMISE))
     with pytest.raises(inid.ArgumentError, match="mechanism does not go with leader"):
         asked().plan(PROMISE, mechanism="laplace")

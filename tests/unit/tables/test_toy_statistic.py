@@ -29,7 +29,7 @@ def _registered(monkeypatch):
 
 def query():
     table = tables.Table(FRAME, bounds={"pay": (0, 1000), "hours": (1, 100)}, rows=1000, max_rows=2000)
-    return table.query(count=True, ratio=["pay", "hours"], mean=["pay"], by={"sex": ["F", "M"]})
+    return table.statistics(count=True, ratio=["pay", "hours"], mean=["pay"], by={"sex": ["F", "M"]})
 
 
 def test_it_is_planned_released_shown_recorded_and_verified(tmp_path):
@@ -75,7 +75,7 @@ def _ratios(result):
 
 
 def test_statistics_that_are_not_asked_stand_in_no_record():
-    asked = tables.Table(FRAME, bounds={"pay": (0, 1000)}).query(mean=["pay"])
+    asked = tables.Table(FRAME, bounds={"pay": (0, 1000)}).statistics(mean=["pay"])
     record = asked.release(asked.plan(inid.PureDP(1.0))).to_dict()
     assert "ratio" not in record["question"]
     tables.verify_result(record)
@@ -85,4 +85,4 @@ def test_statistics_that_are_not_asked_stand_in_no_record():
 def test_it_refuses_by_itself(columns):
     table = tables.Table(FRAME, bounds={"pay": (0, 1000), "hours": (1, 100)})
     with pytest.raises(inid.InidError, match="two columns"):
-        table.query(ratio=columns)
+        table.statistics(ratio=columns)

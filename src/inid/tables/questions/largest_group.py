@@ -8,18 +8,18 @@ largest minus the smallest.
 | rows | m: all rows of a person may lie in one group, and no count moves down | 2 m: one group loses them, one gains |
 | people | 1: each group gains one person or none | 2 |
 
-*When not to use it.* A table of noisy counts by disjoint groups (`query(count=True, by=...)`) costs about as much for
-rows and shows every group. The choice wins where one person is in many groups and people are counted: its noise does
-not grow with the number of groups.
+*When not to use it.* A table of noisy counts by disjoint groups (`statistics(count=True, by=...)`) costs about as much
+for rows and shows every group. The choice wins where one person is in many groups and people are counted: its noise
+does not grow with the number of groups.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
-from inid.arguments import Floats, choice, shown
+from inid.arguments import Floats
 from inid.errors import ArgumentError, RecordError
 from inid.planning import NoisePlan
 from inid.promises import Budget
@@ -35,11 +35,6 @@ from inid.tables.result import Answer, Result
 from inid.tables.table import Table
 from inid.tables.view import CountingQuestion, parsing
 
-if TYPE_CHECKING:
-    from inid.accounting import Ledger
-
-
-Counting = Literal["rows", "people"]
 WITHIN = "short_by_at_most"
 
 
@@ -107,6 +102,7 @@ class LargestGroup(CountingQuestion, Question):
     """Which of some groups is the largest, with the public facts. No data."""
 
     kind: ClassVar[str] = "largest_group"
+    method: ClassVar[str] = "largest_group"
     options: ClassVar[tuple[str, ...]] = ()
     heading: ClassVar[str] = "The largest group, chosen privately"
     plans = LargestGroupPlan
@@ -116,26 +112,21 @@ class LargestGroup(CountingQuestion, Question):
     by: Mapping[str, tuple[Key, ...]]
 
     @classmethod
-    def claims(cls, asked: Mapping[str, Any]) -> bool:
-        return "choose" in asked
+    def claims_options(cls, stated: Mapping[str, Any]) -> bool:
+        return "choose" in stated
 
     @classmethod
     def from_options(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
         check_alone("choose", stated, ("choose", "count", "count_distinct"))
         check_counts("choose", stated)
-        return dict(stated)
+        return {"by": stated["choose"], "count_distinct": stated.get("count_distinct", False)}
 
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
-        counted = {name: asked[name] for name in ("count", "count_distinct") if name in asked}
-        if len(asked) > 1 + len(counted) or len(counted) > 1:
-            raise ArgumentError(
-                "choose is a query of its own, of rows, or with count_distinct=True of people: ask for other "
-                "statistics in another one."
-            )
-        sizes = Statistics.read(table, {"by": asked["choose"], **(counted or {"count": True})})
+        people = asked.get("count_distinct", False)
+        sizes = Statistics.read(table, {"by": asked.get("by", {}), "count_distinct": people, "count": people is False})
         if len(sizes.cells) < 2:
-            raise ArgumentError("choose needs at least two groups to choose from: list the public keys of a column.")
+            raise ArgumentError("a choice needs at least two groups: list the public keys of a column.")
         return cls(by=sizes.by, people=sizes.count_distinct, **cls.facts_of(table))
 
     @property
@@ -225,78 +216,3 @@ class LargestGroup(CountingQuestion, Question):
                 by={column: read_keys(f"choose of {column}", keys) for column, keys in record["choose"].items()},
                 **cls.facts_from_dict(record),
             )
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The chosen group."""
-
-    keys: Mapping[str, Key]
-    counting: str
-    selection: Selection
-
-    @property
-    def groups(self) -> str:
-        """The name of the group, such as "sex=F"."""
-        return ", ".join(f"{column}={key}" for column, key in self.keys.items())
-
-    @property
-    def plan(self) -> NoisePlan:
-        """The plan whose noise decided."""
-        return self.selection.plan
-
-    @property
-    def private(self) -> bool:
-        """False when a test's seeded or silent source drew the noise."""
-        return self.selection.private
-
-    def shortfall(self, level: float = 0.95) -> float:
-        """How many rows (or people) fewer than the largest group the chosen one has at most, with this probability."""
-        return self.selection.shortfall(level)
-
-    def to_dict(self) -> dict[str, Any]:
-        """A JSON-safe record."""
-        return {"keys": dict(self.keys), "counting": self.counting, "selection": self.selection.to_dict()}
-
-    def __str__(self) -> str:
-        within = f"with probability 95 % within {self.shortfall():.4g} {self.counting} of the largest group"
-        return f"{self.groups} ({within}; {self.plan.budget})"
-
-
-def choose(
-    table: Table,
-    by: Mapping[str, Sequence[Key]],
-    budget: Budget,
-    ledger: "Ledger | None" = None,
-    *,
-    counting: Counting = "rows",
-    label: str = "",
-) -> Choice:
-    """Which group is the largest, privately: charge the ledger, count inside the engine, release the group alone.
-
-    Report-noisy-max with exponential noise that is compared exactly (`inid.releasing`): nothing is rounded, so the
-    promise holds whatever the scale. It costs what Laplace noise on one number costs, however many groups there are.
-
-    Args:
-        table: The table.
-        by: Per column its public keys; the groups are all combinations of them, at least two.
-        budget: The promise.
-        ledger: Where the cost is charged. Without one nobody keeps count.
-        counting: "rows", or "people" (with a `Person`): a group is as large as the number of people with a row in it.
-        label: A name for the ledger's history.
-
-    Raises:
-        ArgumentError: An argument is malformed, or the ledger counts something else; nothing was charged.
-        BudgetError: The ledger refuses; the engine was not asked.
-
-    >>> import inid, pandas
-    >>> frame = pandas.DataFrame({"city": ["A"] * 900 + ["B"] * 50 + ["C"] * 50})
-    >>> print(choose(Table(frame), {"city": ["A", "B", "C"]}, inid.PureDP(epsilon=0.5)))
-    city=A (with probability 95 % within 8.189 rows of the largest group; PureDP(epsilon=0.5))
-    """
-    people = choice("counting", counting, ("rows", "people")) == "people"
-    if not isinstance(by, Mapping) or not by:
-        raise ArgumentError(f"choose must be a dictionary by column, got {shown(by)}: choose={{'sex': ['F', 'M']}}.")
-    query = table.query(choose=by, count_distinct=people)
-    made = query.release(query.plan(budget, ledger=ledger), ledger, label=label)
-    return Choice(made.keys, made.question.counting, made.selection)

@@ -239,7 +239,7 @@ class PartitionSelectionResult(Result):
 
     @property
     def by(self) -> dict[str, list[Key]]:
-        """The keys as `query(by=...)` takes them: other statistics by these keys are a second release."""
+        """The keys as `statistics(by=...)` takes them: other statistics by these keys are a second release."""
         if not self.keys:
             raise ArgumentError(f"no key of {self.question.column!r} reached the threshold, so there are no groups.")
         return {self.question.column: list(self.keys)}
@@ -277,23 +277,17 @@ class PartitionSelectionResult(Result):
 
 # Keys that nobody listed as a kind of question: planned, counted inside the engine, cut at the threshold, shown.
 
-_STATED = ("by", "count", "count_distinct")
 _DETAILS = ("max_keys", "discover_delta", "discover_kind")
 _KINDS: dict[str, Key] = {"str": "", "int": 0, "bool": False}  # a key of each kind
 
 
 @dataclass(frozen=True)
 class KeySelection:
-    """A column whose keys are to be found. Made by `discover`."""
+    """What one person may add to the keys of a column, and how likely a key of theirs alone may appear."""
 
     max_keys_per_person: int
     delta: float
     kind: KeyKind
-
-    def to_code(self) -> str:
-        """What makes it, as Python."""
-        kind = "" if self.kind == "str" else f", kind={self.kind!r}"
-        return f"tables.discover({self.max_keys_per_person}, delta={self.delta!r}{kind})"
 
 
 @dataclass(frozen=True)
@@ -315,7 +309,7 @@ class AboveThreshold:
 
 @dataclass(frozen=True, eq=False)
 class PartitionSelectionQuery(Query[PartitionSelectionPlan, PartitionSelectionResult]):
-    """Counts by the keys of a column that nobody listed. Made by `Table.query(by={"zip": discover(...)})`."""
+    """Counts by the keys of a column that nobody listed. Made by `Table.select_partitions`."""
 
     def exact_counts(self) -> dict[Key, int]:
         """The count of every key that is there, before noise. NOT PRIVATE: for curators and tests."""
@@ -325,12 +319,12 @@ class PartitionSelectionQuery(Query[PartitionSelectionPlan, PartitionSelectionRe
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PartitionSelection(CountingQuestion, Question):
-    """Keys that nobody listed, with their counts. Asked by `Table.query(by={"zip": discover(...)})`.
+    """Keys that nobody listed, with their counts. Asked by `Table.select_partitions`.
 
     >>> import inid, pandas
     >>> from inid import tables
     >>> t = Table(pandas.DataFrame({"zip": ["8001", "8002"]}))
-    >>> print(t.query(count=True, by={"zip": tables.discover(delta=1e-8)}).plan(inid.PureDP(1.0)))
+    >>> print(t.select_partitions("zip", delta=1e-8).plan(inid.PureDP(1.0)))
     Laplace noise on the number of rows of each zip
     promise: PureDP(epsilon=1.0), and delta=1e-08 for keys that only one person has
     neighbours: add_remove, one person has one key and one row
@@ -340,6 +334,7 @@ class PartitionSelection(CountingQuestion, Question):
     """
 
     kind: ClassVar[str] = "partition_selection"
+    method: ClassVar[str] = "select_partitions"
     heading: ClassVar[str] = "Private counts by keys that were found"
     recorded: ClassVar[tuple[str, ...]] = ("answers", "found", "threshold")
     plans = PartitionSelectionPlan
@@ -349,11 +344,6 @@ class PartitionSelection(CountingQuestion, Question):
 
     column: str
     asked: KeySelection
-
-    @classmethod
-    def claims(cls, asked: Mapping[str, Any]) -> bool:
-        by = asked.get("by")
-        return isinstance(by, Mapping) and any(isinstance(keys, KeySelection) for keys in by.values())
 
     @classmethod
     def claims_options(cls, stated: Mapping[str, Any]) -> bool:
@@ -371,29 +361,26 @@ class PartitionSelection(CountingQuestion, Question):
                 "for example 1e-8.",
                 code="delta_missing",
             )
-        kind = stated.get("discover_kind", "str")
-        keys = discover(stated.get("max_keys", 1), delta=float(stated["discover_delta"]), kind=kind)
-        counted = "count_distinct" if stated.get("count_distinct") else "count"
-        return {counted: True, "by": {stated["discover"]: keys}}
+        asked = {"column": stated["discover"], "delta": float(stated["discover_delta"])}
+        renamed = {"max_keys": "max_keys_per_person", "discover_kind": "kind", "count_distinct": "count_distinct"}
+        return asked | {name: stated[option] for option, name in renamed.items() if option in stated}
 
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
-        ((column, keys), *rest) = asked["by"].items()
-        people = asked.get("count_distinct") is True
-        more = any(name not in _STATED for name in asked)
-        if rest or not isinstance(keys, KeySelection) or more or (asked.get("count") is True) == people:
-            raise ArgumentError(
-                "keys are found with one count of one column, count=True (of rows) or count_distinct=True (of people): "
-                "ask for other statistics, and by several columns, in a second query with by=result.by."
-            )
+        column, people = asked.get("column"), asked.get("count_distinct", False)
+        if not (isinstance(column, str) and column):
+            raise ArgumentError(f"column must be a column's name, got {shown(column)}: name one.")
+        if not isinstance(people, bool):
+            raise ArgumentError(f"count_distinct must be True or False, got {shown(people)}.")
+        keys = read_selection(asked.get("delta"), asked.get("max_keys_per_person", 1), asked.get("kind", "str"))
         if people and table.person is None:
             raise ArgumentError(
-                "count_distinct counts people: state Table(unit=tables.Person(...)), or ask for count=True.",
+                "count_distinct counts people: state Table(unit=tables.Person(...)), or leave it out to count rows.",
                 code="people_missing",
             )
         if column == NEAR:
             raise ArgumentError(f"the column {shown(column)} cannot be named as its results are: rename it.")
-        table.source.require_keys("by", column, [_KINDS[keys.kind]])
+        table.source.require_keys("column", column, [_KINDS[keys.kind]])
         return cls(column=column, asked=keys, people=people, **cls.facts_of(table))
 
     @property
@@ -455,7 +442,7 @@ class PartitionSelection(CountingQuestion, Question):
         return on_grid and high and keys == sorted(set(keys))
 
     def plan(self, budget: Budget, *, mechanism: MechanismChoice = "auto") -> PartitionSelectionPlan:
-        """The noise with the lower threshold; the probability of `discover(delta=...)` comes on top of its promise."""
+        """The noise with the lower threshold; the probability `delta` of the selection comes on top of its promise."""
         kinds = families(budget, choice("mechanism", mechanism, get_args(MechanismChoice)))
         drafts = [PartitionSelectionPlan(plan(self.sensitivity(kind), budget, mechanism=kind), self) for kind in kinds]
         return min(drafts, key=lambda one: one.threshold)
@@ -520,35 +507,13 @@ class PartitionSelection(CountingQuestion, Question):
         with parsing(record):
             return cls(
                 column=str(record["discover"]),
-                asked=discover(record["max_keys_per_person"], delta=record["delta"], kind=record["kind"]),
+                asked=read_selection(record["delta"], record["max_keys_per_person"], record["kind"]),
                 **cls.facts_from_dict(record),
             )
 
 
-def discover(max_keys_per_person: int = 1, *, delta: float, kind: KeyKind = "str") -> KeySelection:
-    """Find the keys of a column: `t.query(count=True, by={"zip": tables.discover(delta=1e-8)})`.
-
-    Every key that is there gets a noisy count, of rows (`count=True`) or of people (`count_distinct=True`), and appears
-    with it where it reaches a threshold. A key that only one person has stays hidden, but for the probability delta,
-    which is taken from a ledger's reserve (`Ledger.open(..., reserve=1e-7)`), or is part of the one promise of a ledger
-    that is spent at once.
-
-    *When not to use it.* Where a public list exists (postcodes, diagnoses, products), state it: known keys need no
-    threshold, and small ones are counted too. Keys that few people have are never found.
-
-    Args:
-        max_keys_per_person: With a `Person`, how many keys of theirs count: those with the most of their rows, and of
-            equal ones the first in order. More hide less of people with many keys, and raise the threshold.
-        delta: A probability far below one in the number of people.
-        kind: What the keys are: "str", "int" for whole numbers, or "bool"; values of another kind are left out, like
-            missing ones. (The values of a column do not decide it, since one person's value could.)
-
-    Raises:
-        ArgumentError: An argument is malformed.
-
-    >>> discover(max_keys_per_person=3, delta=1e-8)
-    KeySelection(max_keys_per_person=3, delta=1e-08, kind='str')
-    """
+def read_selection(delta: object, max_keys_per_person: object, kind: object) -> KeySelection:
+    """Check what one person may add and how likely a key of theirs alone may appear."""
     number = integer("max_keys_per_person", max_keys_per_person, least=1, cure="pass how many keys of one person count")
     cure = "pass a small probability, such as delta=1e-8"
     taken = decimal_float("delta", delta, above=0, cure=cure)

@@ -59,7 +59,7 @@ def period_query(
     asked["histogram"] = {
         column: list(cells.edges) if isinstance(cells, Bins) else cells for column, cells in question.histogram.items()
     }
-    query: Query[Any, Any] = table.query(**asked, by=question.by or None)
+    query = table.statistics(**asked, by=question.by or None)
     query.check()
     return query
 
@@ -410,7 +410,8 @@ def plan_stream(
 
     Args:
         table: The public facts; its rows are not read. Rows of each period come with its release.
-        query: What `Table.query` takes: {"count": True, "sum": ["cost"], "by": {"sex": ["F", "M"]}}; or a query of it.
+        query: What `Table.statistics` takes: {"count": True, "sum": ["cost"], "by": {"sex": ["F", "M"]}}; or such a
+            query of the table.
         periods: The public horizon: a name for each period, such as `pandas.period_range("2027-01", periods=12,
             freq="M")`.
         promise: What all periods together keep; for a part of a ledger `ledger.part("1/3")`.
@@ -490,9 +491,9 @@ def read_stream_query(table: object, query: object) -> Query[Any, Any]:
             raise ArgumentError("query asks another table: make it of the table that is passed.")
         made = query
     elif isinstance(query, Mapping) and all(isinstance(name, str) for name in query):
-        made = table.query(**query)
+        made = table.statistics(**query)
     else:
-        raise ArgumentError(f"query must be a dictionary of what Table.query takes, got {shown(query)}.")
+        raise ArgumentError(f"query must be a dictionary of what Table.statistics takes, got {shown(query)}.")
     if not made.question.adds_up:
         raise ArgumentError("a stream releases counts, sums, means and the like: ask for those, by groups or not.")
     return made

@@ -14,7 +14,7 @@ TOLERANCE = {("a",): 30.0, "mean(v)": 0.2}
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_gaussian_noise_is_within_the_tolerances_and_a_smaller_mu_is_not(neighbours):
-    query = Table(FRAME, neighbours=neighbours, **FACTS).query(count=[("a",)], mean={"v": [("a", "b")]})
+    query = Table(FRAME, neighbours=neighbours, **FACTS).marginals([("a",)], mean={"v": [("a", "b")]})
     found = query.plan_for_accuracy(TOLERANCE, failure=0.05, delta=1e-6)
     made = next(plan for plan in found.alternatives if plan.mechanism == "gaussian")
     made.verify()
@@ -24,7 +24,7 @@ def test_gaussian_noise_is_within_the_tolerances_and_a_smaller_mu_is_not(neighbo
 
 
 def test_laplace_noise_is_within_the_tolerances_by_its_own_law():
-    query = Table(FRAME, **FACTS).query(count=[("a",), ("b",)])
+    query = Table(FRAME, **FACTS).marginals([("a",), ("b",)])
     pure = query.plan_for_accuracy({("a",): 30.0, ("b",): 20.0}, failure=0.05).plan
     assert pure.mechanism == "laplace"
     result = query.release(pure)
@@ -41,7 +41,7 @@ def test_laplace_noise_is_within_the_tolerances_by_its_own_law():
 
 
 def test_malformed_accuracies_are_refused():
-    query = Table(FRAME, **FACTS).query(count=[("a",)])
+    query = Table(FRAME, **FACTS).marginals([("a",)])
     for arguments in ({"failure": 0.0}, {"failure": 1.0}, {"failure": np.nan}, {"tolerance": {("b",): 1}}):
         with pytest.raises(inid.InidError):
             query.plan_for_accuracy(**arguments)

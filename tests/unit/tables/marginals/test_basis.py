@@ -67,6 +67,6 @@ def test_a_domain_of_a_hundred_thousand_values_is_planned_and_released(budget):
     """A square matrix of its values would take 74 GiB."""
     frame = pd.DataFrame({"place": [1, 5, 70_000], "sex": ["F", "M", "F"]})
     table = inid.tables.Table(frame, domains={"place": list(range(100_000)), "sex": ["F", "M"]})
-    query = table.query(marginals=[("place", "sex"), ("sex",)])
+    query = table.marginals([("place", "sex"), ("sex",)])
     result = query.release(query.plan(budget))
     assert len(result.answers) == 300_003 + 3

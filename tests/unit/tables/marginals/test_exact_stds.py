@@ -59,7 +59,7 @@ def released(way, mechanism):
         }
     )
     bounds = {"pay": (0, 100), "change": (-10, 10)}
-    query = Table(frame, domains=DOMAINS, bounds=bounds, rows=ROWS, max_rows=1000, **WAYS[way]).query(**ASKED)
+    query = Table(frame, domains=DOMAINS, bounds=bounds, rows=ROWS, max_rows=1000, **WAYS[way]).marginals(**ASKED)
     plan = query.plan(inid.ApproxDP(20.0, 1e-6), mechanism=mechanism, tolerance={("a", "b"): 0.3})
     with inid.testing.unsafe_seed(6):
         return query.release(plan)

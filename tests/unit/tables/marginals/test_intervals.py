@@ -27,7 +27,7 @@ def query():
         other="drop",
         rows=number,
     )
-    return table.query(mean={"income": [("sex",), ()]})
+    return table.marginals(mean={"income": [("sex",), ()]})
 
 
 def test_the_ends_are_the_roots_also_of_a_narrow_interval(query):

@@ -57,7 +57,7 @@ def test_an_ellipsoid_whose_rows_end_inside_a_run_or_are_shorter_is_not_accepted
 
 
 def test_more_cells_than_a_release_holds_are_planned_and_refused_before_the_charge():
-    query = empty([40] * 40).query(marginals=3)
+    query = empty([40] * 40).marginals(3)
     plan = query.plan(BUDGET, mechanism="gaussian")
     assert plan.numbers.std.size == len(query.question.tables) == 9880
     assert plan.verify().arithmetic.startswith("integers")
@@ -69,7 +69,7 @@ def test_more_cells_than_a_release_holds_are_planned_and_refused_before_the_char
 
 def test_a_plan_of_many_tables_is_printed_without_a_line_for_each():
     """The worst come first, and entries of the others, which take seconds for very many, are not made."""
-    plan = empty([3, 2, 4, 2, 5, 2, 3]).query(marginals=3).plan(BUDGET, objective="sum")
+    plan = empty([3, 2, 4, 2, 5, 2, 3]).marginals(3).plan(BUDGET, objective="sum")
     text = str(plan)
     assert "tables" not in vars(plan)
     assert "statistics" not in vars(plan.question)
@@ -81,9 +81,9 @@ def test_a_plan_of_many_tables_is_printed_without_a_line_for_each():
 
 def test_too_many_tables_and_too_wide_tables_are_refused():
     with pytest.raises(ArgumentError, match=r"at most 2\^18"):
-        empty([2] * 60).query(marginals=5)
+        empty([2] * 60).marginals(5)
     with pytest.raises(ArgumentError, match=r"more than 2\^26 cells"):
-        empty([100] * 5).query(marginals=[("c0", "c1"), ("c0", "c1", "c2", "c3", "c4")])
+        empty([100] * 5).marginals([("c0", "c1"), ("c0", "c1", "c2", "c3", "c4")])
 
 
 def test_the_census_beside_an_equal_split():

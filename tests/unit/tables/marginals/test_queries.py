@@ -53,7 +53,7 @@ def crossed(frame, columns, other):
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_without_noise_every_table_is_the_exact_one(frame, other, mechanism, neighbours):
-    query = Table(frame, domains=DOMAINS, other=other, neighbours=neighbours).query(marginals=ASKED)
+    query = Table(frame, domains=DOMAINS, other=other, neighbours=neighbours).marginals(ASKED)
     with inid.testing.unsafe_no_noise():
         result = query.release(query.plan(inid.ApproxDP(1.0, 1e-6), mechanism=mechanism))
     for columns in [*ASKED, ("own", "race"), ("age",), ("age", "sex"), ("sex",)]:
@@ -67,7 +67,7 @@ def test_without_noise_every_table_is_the_exact_one(frame, other, mechanism, nei
 def test_all_engines_count_the_same(frame, other, unit):
     answers = []
     for data in (frame, pl.from_pandas(frame), relation_of(frame)):
-        query = Table(data, domains=DOMAINS, other=other, unit=unit).query(marginals=ASKED)
+        query = Table(data, domains=DOMAINS, other=other, unit=unit).marginals(ASKED)
         answers.append(query.exact(query.plan(inid.GaussianDP(1.0), mechanism="gaussian")))
     assert np.array_equal(answers[0], answers[1])
     assert np.array_equal(answers[0], answers[2])
@@ -75,13 +75,18 @@ def test_all_engines_count_the_same(frame, other, unit):
 
 def test_several_groupings_of_a_count_are_the_same_query(frame):
     table = Table(frame, domains=DOMAINS)
-    assert table.query(count=ASKED).question.to_dict() == table.query(marginals=ASKED).question.to_dict()
-    assert len(table.query(marginals=2).question.tables) == 6
+    assert table.marginals(count=ASKED).question.to_dict() == table.marginals(ASKED).question.to_dict()
+    assert len(table.marginals(2).question.tables) == 6
+    assert table.marginals([2, 1]).question.tables == (
+        *table.marginals(2).question.tables,
+        *table.marginals(1).question.tables,
+    )
+    assert len(table.marginals([("age", "sex"), 2]).question.tables) == 6
 
 
 def test_an_ordered_domain_has_the_same_tables_and_is_recorded(frame):
     ordered = DOMAINS | {"age": Ordered(range(5))}
-    query, plain = (Table(frame, domains=domains).query(marginals=ASKED) for domains in (ordered, DOMAINS))
+    query, plain = (Table(frame, domains=domains).marginals(ASKED) for domains in (ordered, DOMAINS))
     plan = query.plan(inid.GaussianDP(1.0))
     assert np.array_equal(query.exact(plan), plain.exact(plan))
     record = query.question.to_dict()
@@ -93,17 +98,17 @@ def test_an_ordered_domain_has_the_same_tables_and_is_recorded(frame):
 
 def test_the_plan_beats_an_equal_split_and_prints_tables_inside(frame):
     table = Table(frame, domains=DOMAINS, other="drop")
-    plan = table.query(marginals=2).plan(inid.GaussianDP(1.0), mechanism="gaussian")
+    plan = table.marginals(2).plan(inid.GaussianDP(1.0), mechanism="gaussian")
     stds = [entry.std for entry in plan.tables]
     assert max(stds) < plan.tables[0].spr
     assert np.ptp(stds) < 1e-3 * max(stds)
     assert np.isclose(sum(entry.share for entry in plan.tables), 1)
     assert set(plan.inside["count"]) == {0, 1}
     assert "tables inside these" in str(plan)
-    wide = table.query(marginals=[("sex", "age"), ("race",)])
+    wide = table.marginals([("sex", "age"), ("race",)])
     tight = wide.plan(inid.GaussianDP(1.0), mechanism="gaussian", tolerance={("race",): 0.1})
     assert tight.tables[1].std < 0.2 * tight.tables[0].std
-    least = table.query(marginals=2).plan(inid.GaussianDP(1.0), mechanism="gaussian", objective="sum")
+    least = table.marginals(2).plan(inid.GaussianDP(1.0), mechanism="gaussian", objective="sum")
     squares = [sum(entry.cells * entry.std**2 for entry in made.tables) for made in (least, plan)]
     assert squares[0] < squares[1]
 
@@ -111,7 +116,7 @@ def test_the_plan_beats_an_equal_split_and_prints_tables_inside(frame):
 @pytest.mark.parametrize("mechanism", ["gaussian", "laplace"])
 def test_stds_and_intervals_are_those_of_the_noise(frame, mechanism):
     """Monte Carlo: standard deviations within 5 %, intervals of 95 % that hold 93 to 97 %."""
-    query = Table(frame, domains=DOMAINS, other="drop", neighbours="replace").query(marginals=ASKED)
+    query = Table(frame, domains=DOMAINS, other="drop", neighbours="replace").marginals(ASKED)
     plan = query.plan(inid.ApproxDP(1.0, 1e-6), mechanism=mechanism)
     result = query.release(plan)
     exact, asked = query.exact(plan), [("sex", "age"), ("race",), ("own",), ()]
@@ -134,7 +139,7 @@ def test_stds_and_intervals_are_those_of_the_noise(frame, mechanism):
 
 
 def test_tables_agree_and_tidy_ones_are_counts(frame, tmp_path):
-    query = Table(frame, domains=DOMAINS).query(marginals=ASKED)
+    query = Table(frame, domains=DOMAINS).marginals(ASKED)
     result = query.release(query.plan(inid.ApproxDP(1.0, 1e-6)))
     by_age = result.marginal("sex", "age").groupby("sex", sort=False)["estimate"].sum()
     assert np.allclose(by_age, result.marginal("sex")["estimate"])
@@ -151,7 +156,7 @@ def test_tables_agree_and_tidy_ones_are_counts(frame, tmp_path):
 
 @pytest.mark.parametrize("budget", [inid.PureDP(1.0), inid.ApproxDP(1.0, 1e-6), inid.ZCDP(0.1)])
 def test_a_record_proves_itself_and_changes_are_found(frame, budget):
-    query = Table(frame, domains=DOMAINS, unit=Person("who", 2), neighbours="replace").query(marginals=ASKED)
+    query = Table(frame, domains=DOMAINS, unit=Person("who", 2), neighbours="replace").marginals(ASKED)
     with inid.Ledger(total=budget, neighbours="replace", unit="who") as ledger:
         result = query.release(query.plan(budget, ledger=ledger), ledger, label="tables")
         with pytest.raises(inid.BudgetError):
@@ -185,27 +190,28 @@ def test_a_record_proves_itself_and_changes_are_found(frame, budget):
 @pytest.mark.parametrize(
     ("facts", "asked", "words"),
     [
-        ({}, {"marginals": [("sex",)]}, "no public domain"),
-        ({"domains": {"sex": ["F"]}, "other": "drop"}, {"marginals": 1}, "one value"),
-        ({"domains": {"sex": ["F", "(other)"]}}, {"marginals": 1}, "name of the cell"),
-        ({"domains": DOMAINS}, {"marginals": [("sex", "age"), ("age", "sex")]}, "twice"),
-        ({"domains": DOMAINS}, {"marginals": 5}, "4 have a domain"),
-        ({"domains": DOMAINS}, {"marginals": [("Sex",)]}, "did you mean 'sex'"),
-        ({"domains": DOMAINS}, {"marginals": [()]}, "total alone"),
-        ({"domains": DOMAINS}, {"marginals": ["sex"]}, "tuple of columns"),
-        ({"domains": DOMAINS}, {"marginals": 1, "histogram": {"age": [0, 1]}}, "query of their own"),
-        ({"domains": {"height": [1]}}, {"marginals": 1}, "lacks"),
-        ({"domains": DOMAINS, "other": "keep"}, {"marginals": 1}, "other"),
+        ({}, {"count": [("sex",)]}, "no public domain"),
+        ({"domains": {"sex": ["F"]}, "other": "drop"}, {"count": 1}, "one value"),
+        ({"domains": {"sex": ["F", "(other)"]}}, {"count": 1}, "name of the cell"),
+        ({"domains": DOMAINS}, {"count": [("sex", "age"), ("age", "sex")]}, "twice"),
+        ({"domains": DOMAINS}, {"count": 5}, "4 have a domain"),
+        ({"domains": DOMAINS}, {"count": [("Sex",)]}, "did you mean 'sex'"),
+        ({"domains": DOMAINS}, {"count": [()]}, "total alone"),
+        ({"domains": DOMAINS}, {"count": ["sex"]}, "tuple of columns"),
+        ({"domains": DOMAINS}, {"count": True}, "list of tables"),
+        ({"domains": DOMAINS}, {"count": 1, "mean": ["age"]}, "dictionary of tables"),
+        ({"domains": {"height": [1]}}, {"count": 1}, "lacks"),
+        ({"domains": DOMAINS, "other": "keep"}, {"count": 1}, "other"),
     ],
 )
 def test_what_does_not_fit_is_refused(frame, facts, asked, words):
     with pytest.raises(inid.InidError, match=words.replace("(", r"\(")):
-        Table(frame, **facts).query(**asked)
+        Table(frame, **facts).marginals(**asked)
 
 
 def test_frames_take_labels_whole_numbers_and_flags(frame):
-    query = Table(frame.rename(columns={"sex": "std"}), domains={"std": ["F", "M"], "age": range(5)}).query(
-        marginals=[("std",), ("std", "age")]
+    query = Table(frame.rename(columns={"sex": "std"}), domains={"std": ["F", "M"], "age": range(5)}).marginals(
+        [("std",), ("std", "age")]
     )
     result = query.release(query.plan(inid.ApproxDP(1.0, 1e-6)))
     plain = result.to_frame()
@@ -232,7 +238,7 @@ def test_frames_take_labels_whole_numbers_and_flags(frame):
 
 
 def test_tables_outside_and_unknown_cells_are_refused(frame):
-    query = Table(frame, domains=DOMAINS).query(marginals=ASKED)
+    query = Table(frame, domains=DOMAINS).marginals(ASKED)
     result = query.release(query.plan(inid.PureDP(1.0)))
     for call in (
         lambda: result.marginal("age", "race"),
@@ -253,7 +259,7 @@ def test_adult_has_the_error_of_the_published_optimum(columns, published):
     sizes = (100, 100, 100, 99, 85, 42, 16, 15, 9, 7, 6, 5, 2, 2)
     domains = {f"c{at}": range(size) for at, size in enumerate(sizes)}
     table = Table(pd.DataFrame({name: [0] for name in domains}), domains=domains, other="drop")
-    plan = table.query(marginals=columns).plan(inid.GaussianDP(1.0), objective="sum", mechanism="gaussian")
+    plan = table.marginals(columns).plan(inid.GaussianDP(1.0), objective="sum", mechanism="gaussian")
     squares = sum(entry.cells * entry.std**2 for entry in plan.tables) / sum(entry.cells for entry in plan.tables)
     assert abs(np.sqrt(squares) - published) < 1e-4
     plan.verify()

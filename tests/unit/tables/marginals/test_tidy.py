@@ -171,7 +171,7 @@ def test_what_is_published_agrees(budget):
     frame = pd.DataFrame({name: rng.integers(0, 4, 300) for name in "abcd"} | {"x": rng.random(300)})
     table = Table(frame, domains={name: range(4) for name in "abcd"}, bounds={"x": (0, 1)})
     asked = [*combinations("abcd", 2), ("a",)]
-    query = table.query(count=asked, mean={"x": [("a", "b", "c")]})
+    query = table.marginals(asked, mean={"x": [("a", "b", "c")]})
     result = query.release(query.plan(budget))
     for integers in (False, True):
         shown = {own: result.marginal(*own, tidy=True, integers=integers) for own in asked}
@@ -190,7 +190,7 @@ def test_what_is_published_agrees(budget):
 
 def test_the_total_alone_beside_means_is_a_whole_number_too():
     frame = pd.DataFrame({"a": [0, 1] * 50, "x": [0.5] * 100})
-    query = Table(frame, domains={"a": [0, 1]}, bounds={"x": (0, 1)}).query(count=[()], mean={"x": [("a",)]})
+    query = Table(frame, domains={"a": [0, 1]}, bounds={"x": (0, 1)}).marginals([()], mean={"x": [("a",)]})
     result = query.release(query.plan(inid.PureDP(1.0)))
     total = result.marginal(tidy=True)["estimate"].tolist()
     assert result.marginal(tidy=True, integers=True)["estimate"].tolist() == [round(total[0])]

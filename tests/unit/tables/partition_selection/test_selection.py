@@ -17,7 +17,7 @@ from table_sums import relation_of
 
 OTHERS = [(7, "a"), (7, "b"), (8, "a"), (9, "a"), (9, "a"), (9, "c"), (9, "d")]
 BUDGET = inid.ApproxDP(1.0, 1e-6)
-FOUND = {"key": tables.discover(2, delta=1e-8)}
+FOUND = {"column": "key", "max_keys_per_person": 2, "delta": 1e-8}
 
 
 def people(rows, limit, neighbours=None, engine=pd.DataFrame):
@@ -26,10 +26,7 @@ def people(rows, limit, neighbours=None, engine=pd.DataFrame):
 
 
 def asked(counting, keys=2, delta=1e-8):
-    return {
-        "count" if counting == "rows" else "count_distinct": True,
-        "by": {"key": tables.discover(keys, delta=delta)},
-    }
+    return {"column": "key", "max_keys_per_person": keys, "delta": delta, "count_distinct": counting == "people"}
 
 
 def visits(sizes, engine=pd.DataFrame):
@@ -40,11 +37,11 @@ def visits(sizes, engine=pd.DataFrame):
 def additions(limit, keys, counting):
     """What every person adds, with up to one row too many, on keys that others have and on keys of their own."""
     lists = (rows for n in range(limit + 2) for rows in itertools.combinations_with_replacement("abxy", n))
-    empty = people(OTHERS, limit).query(**asked(counting, keys)).exact_counts()
+    empty = people(OTHERS, limit).select_partitions(**asked(counting, keys)).exact_counts()
     found = set()
     for rows in lists:
         table = people([*OTHERS, *((1, key) for key in rows)], limit, engine=pl.DataFrame)  # quicker with a few rows
-        counts = table.query(**asked(counting, keys)).exact_counts()
+        counts = table.select_partitions(**asked(counting, keys)).exact_counts()
         found.add(tuple(counts.get(key, 0) - empty.get(key, 0) for key in "abxy"))
     return [np.array(one) for one in found]
 
@@ -55,7 +52,7 @@ def additions(limit, keys, counting):
 def test_one_person_moves_the_counts_as_far_as_stated_and_no_further(limit, keys, counting, neighbours):
     changes = additions(limit, keys, counting)
     assert all((change >= 0).all() and (change > 0).sum() <= keys for change in changes)
-    question = people(OTHERS, limit, neighbours).query(**asked(counting, keys)).question
+    question = people(OTHERS, limit, neighbours).select_partitions(**asked(counting, keys)).question
     if neighbours == "replace":
         changes = [one - two for one in changes for two in changes]
     l1, l2 = (max(float(np.linalg.norm(change, order)) for change in changes) for order in (1, 2))
@@ -70,7 +67,7 @@ def test_one_person_moves_the_counts_as_far_as_stated_and_no_further(limit, keys
 def test_every_engine_finds_the_same_counts(engine, counting, limit, keys):
     rng = np.random.default_rng(limit)
     rows = list(zip(rng.integers(0, 40, 300).tolist(), rng.choice(["a", "é", "", None, "(other)"], 300), strict=True))
-    found = people(rows, limit, engine=engine).query(**asked(counting, keys)).exact_counts()
+    found = people(rows, limit, engine=engine).select_partitions(**asked(counting, keys)).exact_counts()
     assert found == _scan(rows, limit, keys, counting)
     assert None not in found
 
@@ -87,7 +84,7 @@ def _scan(rows, limit, keys, counting):
 
 
 def test_without_a_person_a_row_is_the_unit():
-    query = tables.Table(visits({"a": 3, "b": 1})).query(count=True, by=FOUND)
+    query = tables.Table(visits({"a": 3, "b": 1})).select_partitions(**FOUND)
     assert query.exact_counts() == {"a": 3, "b": 1}
     assert query.question.contribution.most_keys == 1
 
@@ -95,7 +92,7 @@ def test_without_a_person_a_row_is_the_unit():
 @pytest.mark.parametrize("engine", [pd.DataFrame, pl.DataFrame, relation_of])
 def test_large_keys_appear_in_order_with_their_noisy_counts(engine):
     table = tables.Table(visits({"b": 500, "rare": 3, "a": 400}, engine))
-    query = table.query(count=True, by=FOUND)
+    query = table.select_partitions(**FOUND)
     plan = query.plan(BUDGET)
     result = query.release(plan)
     assert result.keys == ("a", "b")
@@ -103,7 +100,7 @@ def test_large_keys_appear_in_order_with_their_noisy_counts(engine):
     assert [abs(row.estimate - size) < 40 for row, size in zip(result.answers, (400, 500), strict=True)] == [True, True]
     assert all(row.estimate >= plan.threshold for row in result.answers)
     assert not any(row.keys["near_threshold"] for row in result.answers)
-    second = table.query(count=True, by=result.by)
+    second = table.statistics(count=True, by=result.by)
     assert len(second.release(second.plan(inid.PureDP(1.0))).answers) == 2
     assert result.apply(table).domains.keys == {"key": ("a", "b")}
     assert len(result.frame["key"]) == 2
@@ -115,7 +112,7 @@ def test_the_order_in_which_keys_are_met_changes_no_answer():
     frame = pd.DataFrame({"zip": ["c"] * 90 + ["a"] * 80 + ["b"] * 70})
     found = []
     for rows in (frame, frame[::-1], pl.from_pandas(frame)):
-        query = tables.Table(rows).query(count=True, by={"zip": tables.discover(delta=1e-6)})
+        query = tables.Table(rows).select_partitions("zip", delta=1e-6)
         with inid.testing.unsafe_seed(3):
             found.append(query.release(query.plan(inid.PureDP(1.0))).answers)
     assert found[0] == found[1] == found[2]
@@ -124,7 +121,7 @@ def test_the_order_in_which_keys_are_met_changes_no_answer():
 
 def test_nothing_to_find_is_no_error():
     for frame in (visits({"rare": 2}), pd.DataFrame({"key": pd.Series([], dtype="string")}), visits({"a": 2}).map(len)):
-        query = tables.Table(frame).query(count=True, by=FOUND)
+        query = tables.Table(frame).select_partitions(**FOUND)
         result = query.release(query.plan(BUDGET))
         assert result.keys == result.answers == ()
         assert len(result.frame) == 0
@@ -144,7 +141,7 @@ def test_nothing_to_find_is_no_error():
 def test_a_value_is_taken_for_what_it_is(kind, values, keys):
     """pandas decides by the values what a column holds; one person's value must not decide for the others."""
     table = tables.Table(pd.DataFrame({"key": values}))
-    found = table.query(count=True, by={"key": tables.discover(delta=1e-8, kind=kind)}).exact_counts()
+    found = table.select_partitions("key", delta=1e-8, kind=kind).exact_counts()
     assert found == keys
     assert [type(key) for key in found] == [type(key) for key in keys]
 
@@ -154,14 +151,14 @@ def test_one_persons_text_does_not_rename_the_group_of_others():
     for engine in (pd.DataFrame, pl.DataFrame, relation_of):
         for first in ("a\0x", "a\0"):
             frame = engine(pd.DataFrame({"key": [first, *["a"] * 300]}))
-            counts = tables.Table(frame).query(count=True, by=FOUND).exact_counts()
+            counts = tables.Table(frame).select_partitions(**FOUND).exact_counts()
             assert counts == {"a": 300}, engine
     half = pd.DataFrame({"key": ["\ud800", "a", "a"]})
-    assert tables.Table(half).query(count=True, by=FOUND).exact_counts() == {"a": 2}
+    assert tables.Table(half).select_partitions(**FOUND).exact_counts() == {"a": 2}
 
 
 def test_a_ledger_is_charged_the_noise_and_the_delta():
-    query = tables.Table(visits({"a": 300})).query(count=True, by=FOUND)
+    query = tables.Table(visits({"a": 300})).select_partitions(**FOUND)
     ledger = inid.Ledger(total=BUDGET, reserve=1.5e-8)
     plan = query.plan(inid.PureDP(0.25), ledger=ledger)
     query.release(plan, ledger, label="found")
@@ -173,7 +170,7 @@ def test_a_ledger_is_charged_the_noise_and_the_delta():
 
 
 def test_a_ledger_without_a_reserve_takes_the_whole_promise_only():
-    query = tables.Table(visits({"a": 300})).query(count=True, by=FOUND)
+    query = tables.Table(visits({"a": 300})).select_partitions(**FOUND)
     small, fits = query.plan(inid.ApproxDP(0.5, 1e-7)), query.plan(inid.ApproxDP(1.0, 9.9e-7))
     with pytest.raises(inid.BudgetError, match="reserve"):  # 1e-6 and 1e-8 are more than 1e-6
         query.release(query.plan(BUDGET, mechanism="gaussian"), inid.Ledger(total=BUDGET))
@@ -192,7 +189,7 @@ def test_a_ledger_without_a_reserve_takes_the_whole_promise_only():
 
 
 def test_the_ledgers_relation_and_unit_count():
-    query = people(OTHERS, 3).query(**asked("people"))
+    query = people(OTHERS, 3).select_partitions(**asked("people"))
     ledger = inid.Ledger(total=BUDGET, reserve=1e-7, neighbours="replace", unit="id")
     plan = query.plan(inid.PureDP(0.5), ledger=ledger)
     assert float(plan.noise.scales[0]) == 2 * 2 / 0.5
@@ -202,7 +199,7 @@ def test_the_ledgers_relation_and_unit_count():
 
 
 def test_records_prove_themselves_and_changes_are_found():
-    query = tables.Table(visits({"a": 300, "b": 200})).where("key != 'c'").query(count=True, by=FOUND)
+    query = tables.Table(visits({"a": 300, "b": 200})).where("key != 'c'").select_partitions(**FOUND)
     record = json.loads(json.dumps(query.release(query.plan(BUDGET)).to_dict()))
     assert tables.verify_result(record).promise == "PureDP(epsilon=1.0)"  # Laplace noise leaves the delta
     assert record["question"]["where"] == str(tables.expression("key != 'c'"))
@@ -229,36 +226,31 @@ def test_records_prove_themselves_and_changes_are_found():
 
 def test_plans_of_other_questions_are_refused():
     table = tables.Table(visits({"a": 300}))
-    one, other = (table.query(count=True, by={"key": tables.discover(delta=d)}) for d in (1e-8, 1e-9))
+    one, other = (table.select_partitions("key", delta=d) for d in (1e-8, 1e-9))
     with pytest.raises(inid.ArgumentError, match="another query"):
         one.release(other.plan(BUDGET))
     assert one.plan(BUDGET).threshold < other.plan(BUDGET).threshold
     assert one.plan(BUDGET).verify().promise == str(inid.PureDP(BUDGET.epsilon))
-    wide = table.query(count=True, by={"key": tables.discover(delta=1e-8)}).plan(BUDGET, mechanism="gaussian")
+    wide = table.select_partitions("key", delta=1e-8).plan(BUDGET, mechanism="gaussian")
     assert wide.threshold > one.plan(BUDGET).threshold
 
 
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"mean": ["size"]},
-        {"count": True, "count_distinct": True},
-        {"histogram": {"size": [0, 1]}},
-        {"marginals": 1},
-        {"quantile": {"size": [0.5]}},
-        {"count": True, "by": {**FOUND, "size": [1, 2]}},
-        {"count": True, "by": {**FOUND, "size": tables.discover(delta=1e-8)}},
-        {"count": True, "by": {"nothing": tables.discover(delta=1e-8)}},
-        {"count": True, "by": {"size": tables.discover(delta=1e-8)}},  # whole numbers, but texts are looked for
-        {"count": True, "by": {"near_threshold": tables.discover(delta=1e-8)}},
+        {"column": ["key", "size"]},
+        {"column": ""},
+        {"column": "nothing"},
+        {"column": "size"},  # whole numbers, but texts are looked for
+        {"column": "near_threshold"},
         {"count_distinct": True},
-        {},
+        {"count_distinct": 1},
     ],
 )
 def test_what_one_count_cannot_answer_is_refused(wrong):
     frame = pl.DataFrame({"key": ["a"], "size": [1], "near_threshold": ["x"]})
     with pytest.raises(inid.ArgumentError):
-        tables.Table(frame, bounds={"size": (0, 1)}).query(**({"by": FOUND} | wrong))
+        tables.Table(frame, bounds={"size": (0, 1)}).select_partitions(**(FOUND | wrong))
 
 
 @pytest.mark.parametrize("wrong", [
@@ -267,17 +259,17 @@ def test_what_one_count_cannot_answer_is_refused(wrong):
 ])  # fmt: skip
 def test_malformed_requests_are_refused(wrong):
     with pytest.raises(inid.ArgumentError):
-        tables.discover(**wrong)
+        tables.Table(visits({"a": 1})).select_partitions("key", **wrong)
 
 
 def test_where_an_interval_may_not_hold_is_said():
     """Counts at the threshold are covered, given that they appear; 1.5 deviations below they are not, and marked."""
     sizes = {f"t{at}": 0 for at in range(2000)}
-    query = tables.Table(visits({"a": 1})).query(count=True, by=FOUND)
+    query = tables.Table(visits({"a": 1})).select_partitions(**FOUND)
     plan = query.plan(inid.GaussianDP(0.25), mechanism="gaussian")
     above, below = math.ceil(plan.threshold), round(plan.threshold - 1.5 * plan.std)
     frame = visits(sizes | {f"t{at}": above if at % 2 else below for at in range(2000)})
-    query = tables.Table(frame).query(count=True, by=FOUND)
+    query = tables.Table(frame).select_partitions(**FOUND)
     with unsafe_seed(5):
         rows = query.release(query.plan(inid.GaussianDP(0.25), mechanism="gaussian")).answers
     held = {1: [], 0: []}
@@ -294,11 +286,11 @@ def test_where_an_interval_may_not_hold_is_said():
 
 
 def test_the_report_marks_what_may_not_hold(tmp_path):
-    query = tables.Table(visits({"a": 25, "b": 900})).query(count=True, by=FOUND)
+    query = tables.Table(visits({"a": 25, "b": 900})).select_partitions(**FOUND)
     with unsafe_no_noise():
         result = query.release(query.plan(inid.PureDP(1.0)))
     assert [row.keys["near_threshold"] for row in result.answers] == [False, False]
-    near = tables.Table(visits({"a": 20, "b": 900})).query(count=True, by=FOUND)
+    near = tables.Table(visits({"a": 20, "b": 900})).select_partitions(**FOUND)
     with unsafe_no_noise():
         result = near.release(near.plan(inid.PureDP(1.0)))
     assert [row.keys["near_threshold"] for row in result.answers] == [True, False]

@@ -49,7 +49,7 @@ def database_table(address: str, name: str) -> Any:
     ...     _ = con.execute("CREATE TABLE people AS SELECT 31.0 AS age")
     >>> from inid import tables
     >>> t = tables.Table(tables.database_table(path, "people"), bounds={"age": (0, 100)})
-    >>> t.query(count=True).exact_sums()
+    >>> t.statistics(count=True).exact_sums()
     array([1])
     """
     if not (isinstance(name, str) and name):

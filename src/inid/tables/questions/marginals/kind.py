@@ -54,7 +54,7 @@ _STATED = ("marginals", "count", "mean", "sum")
 
 
 class Marginals(MarginalsQuestion, Question):
-    """Counts, means and sums by many tables, which agree with each other. Asked by `Table.query(marginals=...)`.
+    """Counts, means and sums by many tables, which agree with each other. Asked by `Table.marginals`.
 
     Gaussian noise is put on residuals, shared between them so that no Gaussian mechanism does better (up to 1e-4 for
     "max", and up to the factor of the relation "replace"). Laplace noise is put on the tables, and least squares makes
@@ -63,7 +63,7 @@ class Marginals(MarginalsQuestion, Question):
     >>> import inid, pandas
     >>> frame = pandas.DataFrame({"sex": ["F", "M"], "age": [31, 44]})
     >>> t = Table(frame, domains={"sex": ["F", "M"], "age": range(100)}, other="drop")
-    >>> plan = t.query(marginals=[("sex",), ("sex", "age")]).plan(inid.GaussianDP(1.0), tolerance={"sex": 0.5})
+    >>> plan = t.marginals([("sex",), ("sex", "age")]).plan(inid.GaussianDP(1.0), tolerance={"sex": 0.5})
     >>> print(plan)
     Gaussian noise on 200 residuals of 2 tables
     promise: GaussianDP(mu=1.0), neighbours: add_remove
@@ -79,6 +79,7 @@ class Marginals(MarginalsQuestion, Question):
     """
 
     kind: ClassVar[str] = "marginals"
+    method: ClassVar[str] = "marginals"
     options: ClassVar[tuple[str, ...]] = ("tolerance", "mechanism", "objective")
     reads: ClassVar[tuple[str, ...]] = ("domains", "other")
     combines: ClassVar[bool] = True
@@ -88,16 +89,11 @@ class Marginals(MarginalsQuestion, Question):
     recorded_if_asked: ClassVar[tuple[str, ...]] = ("combinations",)
     plans = MarginalsPlan
     results = MarginalsResult
-    asked_as = "marginals"
-
-    @classmethod
-    def claims(cls, asked: Mapping[str, Any]) -> bool:
-        tabled = any(isinstance(asked.get(name), Mapping) for name in ("mean", "sum"))
-        return "marginals" in asked or isinstance(asked.get("count"), (list, tuple)) or tabled
 
     @classmethod
     def claims_options(cls, stated: Mapping[str, Any]) -> bool:
-        return cls.claims(stated) or isinstance(stated.get("by"), tuple)
+        tabled = any(isinstance(stated.get(name), Mapping) for name in ("mean", "sum"))
+        return "marginals" in stated or isinstance(stated.get("by"), tuple) or tabled
 
     @classmethod
     def from_options(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,11 +122,11 @@ class Marginals(MarginalsQuestion, Question):
         found: dict[str, Any] = {name: dict.fromkeys(stated[name], groupings) for name in plain}
         tabled = {name: stated[name] for name in ("mean", "sum") if name in stated and name not in plain}
         found |= {name: {column: list(own) for column, own in asked.items()} for name, asked in tabled.items()}
-        found |= {"count": groupings} if stated.get("count") else {}
-        if "marginals" in stated:
-            marginals = stated["marginals"]
-            found["marginals"] = marginals if isinstance(marginals, int) else list(marginals)
-        return found
+        asked = stated.get("marginals", ())
+        tables = [asked] if isinstance(asked, int) else list(asked)
+        named = [set(table) for table in tables if not isinstance(table, int)]
+        tables += [table for table in (groupings if stated.get("count") else ()) if set(table) not in named]
+        return found | ({"count": asked if tables == [asked] else tables} if tables else {})
 
     @classmethod
     def option_tolerances(cls, stated: Mapping[str, Any], tolerance: Mapping[str, float]) -> Mapping[Any, float]:
@@ -144,17 +140,7 @@ class Marginals(MarginalsQuestion, Question):
 
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
-        plain = [name for name in ("mean", "sum") if not isinstance(asked.get(name, {}), Mapping)]
-        if plain or any(name not in _STATED for name in asked):
-            raise ArgumentError(
-                "statistics by several groupings are a query of their own, of count, mean and sum: ask for other "
-                "statistics in another one, and give mean and sum by column, mean={'income': [('sex',)]}.",
-                code="tables_alone",
-            )
-        counts = [("marginals", asked["marginals"])] if "marginals" in asked else []
-        if "count" in asked:
-            counts.append(("count", [()] if asked["count"] is True else asked["count"]))
-        made = cls(**_read(table, counts, asked.get("mean", {}), asked.get("sum", {})))
+        made = cls(**_read(table, asked.get("count"), asked.get("mean", {}), asked.get("sum", {})))
         made.check_exact()
         return made
 
@@ -311,7 +297,7 @@ def _compare_combinations(stored: Any, answers: TableAnswers) -> None:
             raise RecordError(f"combination {at} of the record is not what its noisy numbers give: it was changed.")
 
 
-def _read(table: Table, counts: Sequence[tuple[str, object]], means: object, sums: object) -> dict[str, Any]:
+def _read(table: Table, counts: object, means: object, sums: object) -> dict[str, Any]:
     """What is asked by tables, checked against the domains and bounds of a table, as arguments of a question."""
     asked = {name: read_numbers(name, given or {}, table.domains) for name, given in (("mean", means), ("sum", sums))}
     numbers = list(dict.fromkeys(column for own in asked.values() for column in own))
@@ -319,15 +305,12 @@ def _read(table: Table, counts: Sequence[tuple[str, object]], means: object, sum
     for column in numbers:
         if isinstance(table.missing.get(column), (str, bool)):
             raise ArgumentError(f"missing[{column!r}] must be a number, since the query adds {column!r} up.")
-    read = [read_tables(name, given, table.domains, total=bool(numbers) or len(counts) > 1) for name, given in counts]
-    tables = tuple({frozenset(marginal): marginal for own in reversed(read) for marginal in reversed(own)}.values())[
-        ::-1
-    ]
+    tables = () if counts is None else read_tables("marginals", counts, table.domains, total=bool(numbers))
     every = [*tables, *(marginal for own in asked.values() for given in own.values() for marginal in given)]
     used = {column for marginal in every for column in marginal}
     if not used:
         raise ArgumentError(
-            "the query asks for no table over a column: pass count=True, mean=['income'], without tables.",
+            "the query asks for no table over a column: the whole table has statistics(count=True, mean=['income']).",
             code="total_alone",
         )
     return {

@@ -156,7 +156,7 @@ class MarginalsResult(Result):
 
         >>> import inid, pandas
         >>> t = inid.tables.Table(pandas.DataFrame({"sex": ["F", "M"]}), domains={"sex": ["F", "M"]}, other="drop")
-        >>> q = t.query(marginals=1)
+        >>> q = t.marginals(1)
         >>> list(q.release(q.plan(inid.PureDP(1.0))).marginal("sex").columns)
         ['sex', 'estimate', 'lower', 'upper', 'std']
         """
@@ -186,7 +186,7 @@ class MarginalsResult(Result):
 
         >>> import inid, pandas
         >>> t = inid.tables.Table(pandas.DataFrame({"sex": ["F", "M"]}), domains={"sex": ["F", "M"]}, other="drop")
-        >>> q = t.query(marginals=1)
+        >>> q = t.marginals(1)
         >>> found = q.release(q.plan(inid.PureDP(1.0))).combine({("sex",): {"F": 1, "M": -1}})
         >>> found.lower < found.estimate < found.upper
         True

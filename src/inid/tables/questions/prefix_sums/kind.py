@@ -193,11 +193,11 @@ _MOST_BARS = 40  # of one curve; the rest is in the files
 
 
 class PrefixSums(PrefixSumsQuestion, Question):
-    """Distribution functions, quantiles and running totals. Asked by `Table.query(quantile=...)`, `cdf`, `cumulative`.
+    """Distribution functions, quantiles and running totals. Asked by `Table.quantiles`.
 
     >>> import inid, pandas
     >>> t = Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
-    >>> print(t.query(quantile={"age": [0.25, 0.5, 0.75]}).plan(inid.GaussianDP(1.0)))
+    >>> print(t.quantiles({"age": [0.25, 0.5, 0.75]}).plan(inid.GaussianDP(1.0)))
     Gaussian noise on 801 numbers of 1 table
     promise: GaussianDP(mu=1.0), neighbours: add_remove
     <BLANKLINE>
@@ -206,14 +206,15 @@ class PrefixSums(PrefixSumsQuestion, Question):
     """
 
     kind: ClassVar[str] = "prefix_sums"
+    method: ClassVar[str] = "quantiles"
     options: ClassVar[tuple[str, ...]] = ("tolerance", "mechanism")
     heading: ClassVar[str] = "Private statistics of ordered columns"
     plans = PrefixSumsPlan
 
     @classmethod
-    def claims(cls, asked: Mapping[str, Any]) -> bool:
+    def claims_options(cls, stated: Mapping[str, Any]) -> bool:
         """Whether a distribution function, quantiles or running totals are asked for."""
-        return any(name in asked for name in ("cdf", "quantile", "cumulative"))
+        return any(name in stated for name in ("cdf", "quantile", "cumulative"))
 
     @classmethod
     def from_options(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,11 +227,8 @@ class PrefixSums(PrefixSumsQuestion, Question):
 
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
-        if any(name not in _STATED for name in asked):
-            raise ArgumentError(
-                "distribution functions, quantiles and running totals are a query of their own: ask for other "
-                "statistics in another one."
-            )
+        if not any(name in asked for name in ("cdf", "quantile", "cumulative")):
+            raise ArgumentError("the query asks for nothing: pass quantile, cdf or cumulative.")
         three = asked.get("cdf"), asked.get("quantile"), asked.get("cumulative")
         return cls(**_read(table, *three, asked.get("by", {})))
 

@@ -236,7 +236,7 @@ def _products(first: Pair, second: Pair) -> Pair:
 #
 # A statistic says which sums it needs, how an error in each sum moves it, how far the rounding of values moves it,
 # what a tolerance in the unit of a column means for it, and how noisy sums become its estimate. A new one is such a
-# class and a line that registers it: `Table.query` then takes it by its name, with a list of columns, and plan,
+# class and a line that registers it: `Table.statistics` then takes it by its name, with a list of columns, and plan,
 # noise, record, `verify` and report follow.
 
 _SHARE = 0.01  # the tolerance of a statistic without a stated one, as a share of its public range

@@ -227,7 +227,7 @@ _USUAL_LIMIT = 2**32  # the default limit on rows, which the report need not men
 
 @dataclass(frozen=True, eq=False)
 class StatisticsQuery(Query[TablePlan, Result]):
-    """Statistics of a table. Made by `Table.query`."""
+    """Statistics of a table. Made by `Table.statistics`."""
 
     question: "Statistics"
 
@@ -272,7 +272,7 @@ class StatisticsQuery(Query[TablePlan, Result]):
 
         >>> import pandas
         >>> t = Table(pandas.DataFrame({"age": [31, 44]}), bounds={"age": (0, 100)})
-        >>> q = t.query(mean=["age"])
+        >>> q = t.statistics(mean=["age"])
         >>> q.exact_sums() * q.units        # two rows, 19 + 6 below the middle
         array([  2., -25.])
         """
@@ -284,6 +284,7 @@ class Statistics(StatisticsQuestion, Question):
     """Counts, sums, means, variances, covariances and histograms, any number together; they share sums and noise."""
 
     kind: ClassVar[str] = "statistics"
+    method: ClassVar[str] = "statistics"
     options: ClassVar[tuple[str, ...]] = ("tolerance", "weights", "mechanism", "allocation", "order")
     adds_up: ClassVar[bool] = True
     knows_accuracy: ClassVar[bool] = True
@@ -291,7 +292,7 @@ class Statistics(StatisticsQuestion, Question):
     queries = StatisticsQuery
 
     @classmethod
-    def claims(cls, asked: Mapping[str, Any]) -> bool:
+    def claims_options(cls, stated: Mapping[str, Any]) -> bool:
         return True
 
     @classmethod
@@ -299,7 +300,7 @@ class Statistics(StatisticsQuestion, Question):
         known = ("count", "count_distinct", *column_statistics(), "histogram", "by")
         unknown = [name for name in asked if name not in known]
         if unknown:
-            raise ArgumentError(f"{unknown[0]} is nothing that Table.query takes: use {', '.join(known)}.")
+            raise ArgumentError(f"statistics takes no {shown(unknown[0])}: use {', '.join(known)}.")
         made = cls(**_read(table, asked))
         made.layout  # noqa: B018 - laid out now: it may refuse bounds that have no common grid
         return made

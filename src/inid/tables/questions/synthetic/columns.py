@@ -117,13 +117,13 @@ class LevelColumn:
 def read_level_columns(table: Table, asked: object) -> tuple[LevelColumn, ...]:
     """The columns that are asked for, or all that have public keys or bins."""
     known = dict.fromkeys([*table.domains.keys, *table.bins])
-    names = list(known) if asked is True else asked
+    names = list(known) if asked is None else asked
     if isinstance(names, (str, bytes)) or not isinstance(names, Sequence):
-        raise ArgumentError("synthetic must be True or a list of columns: synthetic=['age', 'sex'].")
+        raise ArgumentError("columns must be a list of columns, or None for all: ['age', 'sex'].")
     for at, name in enumerate(names):
         if not isinstance(name, str) or name not in known or name in names[:at]:
             raise ArgumentError(
-                f"synthetic[{at}] must be a column with public keys or bins, named once: state Table(domains=..., "
+                f"columns[{at}] must be a column with public keys or bins, named once: state Table(domains=..., "
                 "bins=...).",
                 code="synthetic_column",
                 number=Words(at + 1),

@@ -158,7 +158,7 @@ class SyntheticResult(Result):
         >>> import inid, pandas
         >>> frame = pandas.DataFrame({"sex": ["F", "M"] * 50, "smokes": [True, False, False, True] * 25})
         >>> t = inid.tables.Table(frame, domains={"sex": ["F", "M"], "smokes": [False, True]}, other="drop")
-        >>> q = t.query(synthetic=True)
+        >>> q = t.synthesize()
         >>> q.release(q.plan(inid.ApproxDP(1.0, 1e-6))).rows(3).shape
         (3, 2)
         """
@@ -182,7 +182,7 @@ class SyntheticResult(Result):
 
         >>> import inid, pandas
         >>> t = inid.tables.Table(pandas.DataFrame({"a": [1, 2], "b": [1, 1]}), domains={"a": [1, 2], "b": [1, 2]})
-        >>> q = t.query(synthetic=True)
+        >>> q = t.synthesize()
         >>> list(q.release(q.plan(inid.ApproxDP(1.0, 1e-6))).marginal("a", "b").columns)
         ['a', 'b', 'estimate', 'lower', 'upper', 'std']
         """
@@ -222,7 +222,6 @@ class SyntheticResult(Result):
         return f"{super().__str__()}\n{len(self.kept)} of {pairs} pairs were measured: {kept}"
 
 
-_STATED = ("synthetic", "target", "weights")
 _DETAILS = ("synthetic_columns", "synthetic_target")
 _TARGET_WEIGHT = 4.0
 _MOST_LEVELS = 2**13  # of all columns together: rows are made of matrices of so many squared
@@ -239,12 +238,12 @@ class ExactPairs:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SyntheticRows(Question):
-    """Rows like those of the table. Asked by `Table.query(synthetic=True)`.
+    """Rows like those of the table. Asked by `Table.synthesize`.
 
     >>> import inid, pandas
     >>> frame = pandas.DataFrame({"sex": ["F", "M"] * 50, "age": range(100)})
     >>> t = Table(frame, domains={"sex": ["F", "M"]}, bounds={"age": (0, 100)}, bins={"age": 4}, other="drop")
-    >>> print(t.query(synthetic=True).plan(inid.ApproxDP(1.0, 1e-6)))
+    >>> print(t.synthesize().plan(inid.ApproxDP(1.0, 1e-6)))
     Synthetic rows of 2 columns, in three steps of Gaussian noise
     promise: ApproxDP(epsilon=1.0, delta=1e-06), neighbours: add_remove
     <BLANKLINE>
@@ -260,6 +259,7 @@ class SyntheticRows(Question):
     """
 
     kind: ClassVar[str] = "synthetic"
+    method: ClassVar[str] = "synthesize"
     options: ClassVar[tuple[str, ...]] = ()
     steps: ClassVar[int] = 3
     makes_rows: ClassVar[bool] = True
@@ -279,10 +279,6 @@ class SyntheticRows(Question):
     weights: Mapping[Block, float] = field(default_factory=dict)
 
     @classmethod
-    def claims(cls, asked: Mapping[str, Any]) -> bool:
-        return "synthetic" in asked
-
-    @classmethod
     def claims_options(cls, stated: Mapping[str, Any]) -> bool:
         """Whether rows are asked for, or details of them."""
         return any(name in stated for name in ("synthetic", *_DETAILS))
@@ -291,14 +287,12 @@ class SyntheticRows(Question):
     def from_options(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
         check_details("synthetic", stated, _DETAILS)
         check_alone("synthetic", stated, ("synthetic", *_DETAILS))
-        asked = {"synthetic": stated.get("synthetic_columns") or True, "target": stated.get("synthetic_target")}
-        return {name: value for name, value in asked.items() if value is not None}
+        asked = {"columns": stated.get("synthetic_columns"), "target": stated.get("synthetic_target")}
+        return {name: value for name, value in asked.items() if value}
 
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
-        if any(name not in _STATED for name in asked):
-            raise ArgumentError("synthetic rows are a query of their own: ask for statistics in another one.")
-        columns = read_level_columns(table, asked["synthetic"])
+        columns = read_level_columns(table, asked.get("columns"))
         weights = _read_weights([column.name for column in columns], asked.get("target"), asked.get("weights", {}))
         made = cls(columns=columns, weights=weights, **cls.facts_of(table))
         made.check_limits()
