@@ -127,7 +127,7 @@ def test_what_stands_for_no_character_is_refused_where_every_row_counts(tmp_path
     odd = b"\x81" if encoding == "windows-1252" else b"\x00\xd8"
     text = "k;x\nann;1\n".encode(encoding)
     path.write_bytes(text + odd + ";2\n".encode(encoding).removeprefix(b"\xff\xfe"))
-    assert tables.Table(path, **of(encoding)).query(count=True, by={"k": ["ann"]}).exact_sums().tolist() == [1]
+    assert tables.Table(path, **of(encoding)).statistics(count=True, by={"k": ["ann"]}).exact_sums().tolist() == [1]
     with pytest.raises(inid.ArgumentError, match="UTF-8"):
         tables.Table(path, neighbours="replace", **of(encoding))
 
@@ -262,12 +262,12 @@ def test_types_are_the_users_word_and_refuse_what_does_not_go_with_them(tmp_path
     path.write_text("age;region;day\n1;02;2026-01-03\n", encoding="utf-8")
     types = {"age": "number", "region": "code", "day": "date"}
     table = tables.Table(path, types=types, bounds={"age": (0, 9)})
-    assert table.where("year(day) == 2026").query(mean=["age"], by={"region": ["02"]}).exact_sums()[0] == 1
+    assert table.where("year(day) == 2026").statistics(mean=["age"], by={"region": ["02"]}).exact_sums()[0] == 1
     for column in ("region", "day"):
         with pytest.raises(inid.ArgumentError, match="not numbers"):
             tables.Table(path, types=types, bounds={column: (0, 9)})
     with pytest.raises(inid.ArgumentError, match="holds numbers"):
-        table.query(count=True, by={"age": ["x"]})
+        table.statistics(count=True, by={"age": ["x"]})
     with pytest.raises(inid.ArgumentError, match="as a date, but it holds codes"):
         table.where("year(region) == 2026")
 
@@ -281,7 +281,7 @@ def test_files_of_one_pattern_may_differ_in_separator_and_encoding(tmp_path):
 def test_a_file_in_another_encoding_that_changes_is_refused_before_a_charge(tmp_path):
     path = tmp_path / "people.csv"
     path.write_bytes(written(ROWS, ";", "utf-16"))
-    query = tables.Table(path).query(count=True)
+    query = tables.Table(path).statistics(count=True)
     plan, ledger = query.plan(inid.PureDP(1.0)), inid.Ledger(total=inid.PureDP(1.0))
     path.write_bytes(written(ROWS[:2], ";", "utf-16"))
     with pytest.raises(tables.EngineError, match="make the table again"):

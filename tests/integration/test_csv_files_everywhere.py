@@ -27,7 +27,7 @@ def home(tmp_path, monkeypatch):
 
 def test_every_way_to_ask_reads_the_same_rows(home):
     table = Table("people.csv", bounds={"pay": (0, 5000)}, **FACTS)
-    query = table.query(sum=["pay"], by={"region": ["Ö", "X"]})
+    query = table.statistics(sum=["pay"], by={"region": ["Ö", "X"]})
     frame = query.release(query.plan(inid.PureDP(1e6))).frame.to_pylist()
     assert [row["estimate"] for row in frame] == pytest.approx([1236.75, 7.0], abs=0.2)
     line = f"release people.csv {FLAGS} --epsilon 1e6"
