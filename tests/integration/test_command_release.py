@@ -106,8 +106,8 @@ def test_a_total_made_beforehand_serves_several_releases(folder):
 def test_a_ledger_shows_one_plain_number_first_who_charged_and_what_else_is_there(folder):
     assert run("ledger create year.db --epsilon 1 --name survey").exit_code == 0
     assert run(f"release {QUESTION} --epsilon 0.4 --ledger year.db --name survey --report report.html").exit_code == 0
-    assert run("ledger show year.db --name survey").stdout.startswith("40 % spent")
-    assert json.loads(run("ledger show year.db --name survey --json").stdout)["ledger"]["percent_spent"] == 40
+    assert "PureDP(epsilon=0.6), 60 % of the ledger." in run("ledger show year.db --name survey").stdout
+    assert json.loads(run("ledger show year.db --name survey --json").stdout)["ledger"]["left_share"] == 0.6
     page = (folder / "report.html").read_text(encoding="utf-8")
     for words in ("other releases: 0 %", "this release: 40 %", "left: 60 %"):
         assert words in page
@@ -243,7 +243,7 @@ def test_a_spent_ledger_says_so(folder):
         "Everything is spent" not in run("ledger create new.db --epsilon 1").stdout + run("ledger show new.db").stdout
     )
     assert run(f"{line} --ledger new.db").exit_code == 0
-    assert "Everything is spent: no further release fits." in run("ledger show new.db").stdout
+    assert "Everything is spent: no further release of this kind fits." in run("ledger show new.db").stdout
     assert run(f"{line} --delta 1e-6 --mechanism gaussian --ledger whole.db").exit_code == 0
     assert "Everything is spent: charge 1 took the whole promise" in run("ledger show whole.db").stdout
     refused = run(f"{line} --delta 1e-6 --mechanism gaussian --ledger whole.db")

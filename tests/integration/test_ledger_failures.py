@@ -377,7 +377,7 @@ def test_the_names_of_all_ledgers_are_shown(path: Path) -> None:
         Ledger.open(path, total=TOTAL, name=word).close()
     assert Ledger.names(path) == ("census", "default", "survey")
     with Ledger.open(path, name="survey") as ledger:
-        assert str(ledger).startswith(f'0 % spent: ledger "survey" in {path}')
+        assert str(ledger).startswith(f'ledger "survey" in {path}')
         assert "other ledgers there: census, default" in str(ledger)
 
 

@@ -1,14 +1,17 @@
 """Whether a ledger takes a charge: its relation, and some rule that accepts the whole history with it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 from inid.accounting.charges import Charge, covered
 from inid.accounting.composition import Composition, JointCharge, charge_of
 from inid.accounting.costs import Amounts, Currency, added
 from inid.accounting.history import History, left_of, spending, times
 from inid.accounting.parts import part_of
+from inid.accounting.records import Record
 from inid.accounting.rules import Settings, Terms, accepts
 from inid.curves import Subsampled
 from inid.errors import BudgetError, Words
@@ -126,6 +129,110 @@ def largest_promises(total: Budget, terms: Terms, room: Amounts) -> tuple[Budget
     return tuple(promises)
 
 
+# What is left of a ledger, in one sentence: the largest release of the same kind that still fits, and its share.
+#
+# The rules of an ApproxDP total are alternatives. Which of them leaves most depends on what is released next, so "what
+# is left" has a meaning for one kind of release only: its noise, and the currency in which it was promised.
+
+Kind = Literal["epsilon", "mu_squared", "rho", "renyi", "gaussian"]  # "gaussian": such noise under (epsilon, delta)
+_OWN: dict[str, Kind] = {"PureDP": "epsilon", "GaussianDP": "mu_squared", "ZCDP": "rho", "RenyiDP": "renyi"}
+
+
+@dataclass(frozen=True)
+class Room:
+    """The largest release of one kind that a ledger still takes: its promise, and its share of the ledger.
+
+    Attributes:
+        promise: The largest promise of that kind, to four digits; None where nothing more fits.
+        share: The share of the ledger that it takes, in the currency whose rule leaves it most.
+        currency: That currency; None where none counts any more.
+    """
+
+    promise: Budget | None
+    share: Fraction
+    currency: Currency | None
+    is_new: bool = False
+
+    def in_words(self, written: Callable[[Budget], str] = str) -> str:
+        """What is left, in one sentence.
+
+        >>> import inid
+        >>> ledger = inid.Ledger(total=inid.ApproxDP(2, 1e-6))
+        >>> receipt = ledger.charge(inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(1.0)))
+        >>> ledger.room().in_words()
+        'Left for another release of this kind: PureDP(epsilon=1.0), 50 % of the ledger.'
+        """
+        if self.promise is None:
+            return "Everything is spent: no further release of this kind fits."
+        if self.is_new:
+            return f"Nothing is spent: all of {written(self.promise)} is left."
+        share = share_in_words(self.share)
+        return f"Left for another release of this kind: {written(self.promise)}, {share} of the ledger."
+
+
+def share_in_words(share: Fraction, *, up: bool = False) -> str:
+    """A share of a ledger as people say it: a third as 1/3, others in percent, rounded down or up.
+
+    >>> share_in_words(Fraction(1, 3)), share_in_words(Fraction(3, 4)), share_in_words(Fraction(8579, 10_000))
+    ('1/3', '75 %', '85 %')
+    >>> share_in_words(Fraction(1421, 10_000), up=True)
+    '15 %'
+    """
+    for parts in (100, 3, 6, 7, 9, 11, 12):
+        near = round(share * parts)
+        if abs(share * parts - near) < Fraction(1, 10**6):
+            return f"{near} %" if parts == 100 else f"{near}/{parts}"
+    return f"{(math.ceil if up else math.floor)(100 * share)} %"
+
+
+def kind_of_charge(charge: Charge) -> Kind:
+    """The kind of a release that is about to be charged."""
+    name = None if charge.promise is None else charge.promise.kind
+    return _OWN.get(name or "") or ("epsilon" if charge.price.get("epsilon") is not None else "gaussian")
+
+
+def kind_of_record(record: Record) -> Kind:
+    """The kind of a release that was charged."""
+    name = record.promise.rpartition(" under ")[2].partition("(")[0]
+    return _OWN.get(name) or ("epsilon" if record.cost.epsilon is not None else "gaussian")
+
+
+def room_for(settings: Settings, history: History, kind: Kind | None) -> Room:
+    """The largest release of a kind that still fits; None stands for a ledger without any charge."""
+    terms, total = settings.terms, settings.total
+    limits: Mapping[Currency, Fraction] = dict(terms.limits)
+    if kind is None or not history.charges:
+        return Room(total, Fraction(1), settings.counted or terms.limits[0][0], is_new=True)
+    kind = "epsilon" if tuple(limits) == ("epsilon",) else kind  # which takes Laplace noise alone, however promised
+    size = largest_epsilon if kind == "epsilon" else largest_mu
+    left = _without_traces(terms, {c: rest for c, rest in left_of(terms, history.sums).amounts if c in limits})
+    rests = {c: rest for c, rest in left.items() if rest is not None}
+    sizes = {c: size(terms, {c: rest}) for c, rest in rests.items()}
+    alive = [c for c in sizes if sizes[c]]
+    if not alive:
+        return Room(None, Fraction(0), next(iter(rests), None))
+    # Parts of a ledger are counted in its own currency, in which they add up to 1.
+    best = next((c for c in alive if c == kind == settings.counted), max(alive, key=sizes.__getitem__))
+    promise = _largest_of(
+        "gaussian" if kind in ("rho", "renyi") and kind != best else kind, total, terms, sizes[best], rests[best]
+    )
+    return Room(promise, rests[best] / limits[best], best)
+
+
+def _largest_of(kind: Kind, total: Budget, terms: Terms, size: float, rest: Fraction) -> Budget:
+    """The largest release of a kind in the terms of its promise."""
+    if kind == "epsilon":
+        return PureDP(size)
+    if kind == "rho":
+        return ZCDP(_rounded_down(rest))
+    if kind == "renyi" and terms.order is not None and terms.order.denominator == 1:
+        return RenyiDP(int(terms.order), _rounded_down(rest))
+    if kind == "gaussian" and isinstance(total, ApproxDP):
+        epsilon = _rounded_down(Fraction(epsilon_of(size, total.delta)) * _A_BIT_LESS)
+        return ApproxDP(epsilon, total.delta) if epsilon else GaussianDP(size)
+    return GaussianDP(size)
+
+
 def largest_part(terms: Terms, room: Amounts, currency: Currency | None) -> str:
     """The largest part, to 4 decimals, that still fits in the currency of parts; "" when there is none."""
     rest = None if currency is None else room.get(currency)
@@ -210,7 +317,7 @@ def admitted(settings: Settings, history: History, charge: Charge) -> Amounts:
     if charge.taken and terms.reserve is None:
         raise BudgetError(
             f"the charge takes delta={float(charge.taken):.3g} on top of its noise, and this ledger keeps none in "
-            "reserve: make one with reserve=..., for example reserve=1e-7, or make this its only charge, whose delta "
+            "reserve, which never changes: state the keys yourself, or make this its only charge, whose delta "
             f"is at most that of {settings.total} with this delta added.",
             code="reserve_missing",
             delta=Words(f"{float(charge.taken):.3g}"),
@@ -233,8 +340,7 @@ def admitted(settings: Settings, history: History, charge: Charge) -> Amounts:
         )
     if history.charges and all(amount is None for amount in history.sums.values()):
         raise BudgetError(
-            f"the ledger takes no more charges: its whole promise, {settings.total}, was spent on charge 1. "
-            "Open another ledger by name=... for other people's data.",
+            f"the ledger takes no more charges: its whole promise, {settings.total}, was spent on charge 1.",
             code="ledger_closed",
             total=_numbers(settings.total),
         )

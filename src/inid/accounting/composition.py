@@ -267,11 +267,7 @@ class CompositionProof:
 
     def __str__(self) -> str:
         lines = [f"Proof: {self.promise}, neighbours: {self.neighbours}."]
-        lines += [
-            f"  {currency} at most {float(cost):.6g}" if cost is not None else f"  {currency} does not bound it"
-            for currency, cost in self.costs
-        ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *_cost_lines(self.costs)])
 
 
 def composition_to_dict(composition: Composition) -> dict[str, Any]:
@@ -505,6 +501,18 @@ class JointCharge:
         return all(isinstance(part, NoisePlan) and part.mechanism == "laplace" for part in self.parts)
 
 
+def _cost_lines(costs: Iterable[tuple[Currency, Fraction | None]]) -> list[str]:
+    """Costs in words; a delta has a line only where it is taken beside the promise, as keys do."""
+    words = {"delta": "probability taken beside the promise's noise"}
+    return [
+        f"  {currency} does not bound it"
+        if cost is None
+        else f"  {words.get(currency, currency)} at most {float(cost):.6g}"
+        for currency, cost in costs
+        if currency != "delta" or cost
+    ]
+
+
 @dataclass(frozen=True)
 class JointProof:
     """What was proved of a charge of several parts."""
@@ -531,11 +539,7 @@ class JointProof:
     def __str__(self) -> str:
         lines = [f"Proof: {self.promise}, neighbours: {self.neighbours}."]
         lines += [f"  part {at}: {proof['promise']}" for at, (proof, _) in enumerate(self.parts, 1)]
-        lines += [
-            f"  {currency} at most {float(cost):.6g}" if cost is not None else f"  {currency} does not bound it"
-            for currency, cost in self.costs
-        ]
-        return "\n".join(lines)
+        return "\n".join([*lines, *_cost_lines(self.costs)])
 
 
 def joint_proof_of(charge: JointCharge, stored: object) -> JointProof:

@@ -8,7 +8,6 @@ Being entries of one chain, leases are as atomic and as lasting as charges, and 
 """
 
 import json
-import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -16,7 +15,7 @@ from fractions import Fraction
 
 from inid._version import RECORD_FORMAT
 from inid.accounting.charges import charged_steps
-from inid.accounting.costs import Amounts, Currency, Spending, added, amounts_from_text, amounts_to_text, currency_name
+from inid.accounting.costs import Amounts, Spending, added, amounts_from_text, amounts_to_text
 from inid.accounting.records import Entry, Receipt, Record, first_digest
 from inid.accounting.rules import Settings, Terms
 from inid.accounting.stores import Head
@@ -145,13 +144,11 @@ def lease_text(charge: int, steps: range) -> str:
     return json.dumps({"inid_lease": charge, "first": steps.start, "count": len(steps)})
 
 
-_TINY = Fraction(1, 10**12)  # a sum of rounded parts is whole when no more than this is missing
-
-
 def summary(
     settings: Settings,
     history: History,
     place: str,
+    room: str,
     *,
     last: Record | None = None,
     others: tuple[str, ...] = (),
@@ -159,18 +156,10 @@ def summary(
 ) -> str:
     """The text of a ledger."""
     terms = settings.terms
-    spent, room = spending(terms, history.sums), left_of(terms, history.sums)
-    limit = Spending(terms.all_limits, terms.order, left=True)
-    table = [("currency", "spent", "left", "limit")]
-    table += [
-        (name, used, rest, most)
-        for (name, used), (_, rest), (_, most) in zip(spent.lines(), room.lines(), limit.lines(), strict=True)
-    ]
+    table = [("currency", "spent", "left", "limit"), *ledger_lines(terms, history)]
     widths = [max(len(line[i]) for line in table) for i in range(4)]
     body = ["  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in table]
     suffix = f", parts counted in {settings.currency}" if settings.currency else ""
-    if len(terms.limits) > 1 and not suffix and percent_currency(settings, history):
-        suffix = f", % of {percent_currency(settings, history)}"
     facts = f"{settings.total}, {times(history)}, neighbours {settings.neighbours}, unit {settings.unit}{suffix}"
     if last is not None:
         body.append(f"last: {last}")
@@ -178,33 +167,24 @@ def summary(
         body.append(f"other ledgers there: {', '.join(others)}")
     if obstacle is not None:
         body.append(obstacle)
-    return "\n  ".join([f"{percent(settings, history)} % spent: ledger {place}", facts, *body])
+    return "\n  ".join([f"ledger {place}", facts, room, *body])
 
 
-def percent(settings: Settings, history: History) -> int:
-    """How much is spent, in whole percent rounded up, in the currency that `counted_share` chooses."""
-    _, share = counted_share(settings, history)
-    return min(math.ceil(100 * (share - _TINY)), 100)
+def ledger_lines(terms: Terms, history: History) -> list[tuple[str, str, str, str]]:
+    """Each currency with what is spent, left and its limit; dashes where a rule takes no charge any more.
 
-
-def percent_currency(settings: Settings, history: History) -> str:
-    """The currency in which `percent` counts, in words; empty where charge 1 took the whole promise."""
-    currency, _ = counted_share(settings, history)
-    return "" if currency is None else currency_name(currency, settings.terms.order)
-
-
-def counted_share(settings: Settings, history: History) -> tuple[Currency | None, Fraction]:
-    """The currency in which `percent` counts, if there is one, and the part of it that is spent.
-
-    It is the currency of parts while some of it is left, else the one with the most room: where one currency is used
-    up and another is not, the next release still fits, and "100 % spent" would be false.
+    Only one rule has to accept the whole history, so the sums of the others may lie above their limits: those rules
+    are out for good, and no limit holds for their sums.
     """
-    limits: dict[Currency, Fraction] = dict(settings.terms.limits)
-    shares = {c: _share(amount, limits[c]) for c, amount in history.sums.items() if amount is not None and c in limits}
-    currency = settings.counted
-    if currency in shares and shares[currency] < 1:
-        return currency, shares[currency]
-    return min(shares.items(), key=lambda pair: pair[1], default=(None, Fraction(1)))
+    limits, out = dict(terms.all_limits), ("-", "-")
+    over = {c for c, amount in history.sums.items() if amount is None or amount > limits.get(c, amount)}
+    spent, room = spending(terms, history.sums), left_of(terms, history.sums)
+    limit = Spending(terms.all_limits, terms.order, left=True)
+    lines = zip(terms.all_limits, spent.lines(), room.lines(), limit.lines(), strict=True)
+    return [
+        (name, *(out if currency in over else (used, rest)), most)
+        for (currency, _), (name, used), (_, rest), (_, most) in lines
+    ]
 
 
 def spending(terms: Terms, amounts: Amounts) -> Spending:
@@ -222,7 +202,3 @@ def left_of(terms: Terms, sums: Amounts) -> Spending:
 def times(history: History) -> str:
     """How many charges there were, in words."""
     return "1 charge" if history.charges == 1 else f"{history.charges} charges"
-
-
-def _share(amount: Fraction, limit: Fraction) -> Fraction:
-    return amount / limit if limit else Fraction(1 if amount else 0)

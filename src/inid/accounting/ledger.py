@@ -12,16 +12,27 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from inid.accounting.admission import NoRoomError, admitted, largest, largest_promises, priced, what_fits
+from inid.accounting.admission import (
+    Kind,
+    NoRoomError,
+    Room,
+    admitted,
+    kind_of_charge,
+    kind_of_record,
+    largest,
+    largest_promises,
+    priced,
+    room_for,
+    what_fits,
+)
 from inid.accounting.composition import Composition, PlanOfTable
 from inid.accounting.costs import Amounts, Currency, Spending
 from inid.accounting.history import (
     History,
     lease_text,
     leased_steps,
+    ledger_lines,
     left_of,
-    percent,
-    percent_currency,
     spending,
     summary,
 )
@@ -98,8 +109,8 @@ class LedgerView:
         currency = self._settings.counted
         if currency is None:
             raise BudgetError(
-                "this ledger was made without a currency in which parts are counted, and that never changes: make "
-                f"another by name=..., with currency=... (--currency), as suits.\n{self.parts_table(share or 1)}",
+                "this ledger was made without a currency in which parts are counted, and that never changes: "
+                f"promise an epsilon, a mu or a rho instead. Parts would be:\n{self.parts_table(share or 1)}",
                 code="parts_uncounted",
                 parts=Words(self.parts_table(share or 1)),
             )
@@ -163,13 +174,42 @@ class LedgerView:
         room = left_of(self._terms, self._journal.read().sums)
         return replace(room, fits=largest_promises(self.total, self._terms, dict(room.amounts)))
 
-    def percent_spent(self) -> int:
-        """How much is spent, in whole percent rounded up: in the currency of parts, else by the rule with most room."""
-        return percent(self._settings, self._journal.read())
+    def room(self, like: PlanOfTable | NoisePlan | Composition | Record | None = None) -> Room:
+        """What is left: the largest release of one kind that still fits, and its share of the ledger.
 
-    def percent_currency(self) -> str:
-        """In what `percent_spent` counts, in words; empty where charge 1 took the whole promise."""
-        return percent_currency(self._settings, self._journal.read())
+        The rules of an ApproxDP total are alternatives, so what is left depends on what is released next: with which
+        noise, and in which currency it is promised.
+
+        Args:
+            like: A plan, or a line of `history()`, of that kind; the last charge by default.
+
+        Raises:
+            ArgumentError: Neither a plan nor a record.
+            BudgetError: The plan is of another relation, or the database cannot be read.
+            RecordError: The stored history is damaged.
+
+        >>> import inid
+        >>> ledger = Ledger(total=inid.PureDP(epsilon=1.0))
+        >>> receipt = ledger.charge(inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=0.4)))
+        >>> room = ledger.room()
+        >>> room.promise, room.share
+        (PureDP(epsilon=0.6), Fraction(3, 5))
+        >>> print(room.in_words())
+        Left for another release of this kind: PureDP(epsilon=0.6), 60 % of the ledger.
+        """
+        record = like if isinstance(like, Record) else None
+        if like is None:
+            record = next(reversed(self._journal.records()), None)
+        kind: Kind | None = None
+        if record is not None:
+            kind = kind_of_record(record)
+        elif like is not None:
+            kind = kind_of_charge(priced(self._settings, like))
+        return room_for(self._settings, self._journal.read(), kind)
+
+    def lines(self) -> list[tuple[str, str, str, str]]:
+        """Each currency in words: what is spent, what is left, its limit; dashes where its rule is out for good."""
+        return ledger_lines(self._terms, self._journal.read())
 
     def history(self) -> tuple[Record, ...]:
         """Every charge, oldest first, read anew and checked entry by entry."""
@@ -184,7 +224,8 @@ class LedgerView:
         others = tuple(name for name in self._store.names() if name != self._name)
         place = f'"{self._name}" in {self._store.where}' if self._name else f"in {self._store.where}"
         last = records[-1] if records and self.persistent else None
-        return summary(self._settings, history, place, last=last, others=others, obstacle=self._journal.obstacle)
+        room, obstacle = self.room().in_words(), self._journal.obstacle
+        return summary(self._settings, history, place, room, last=last, others=others, obstacle=obstacle)
 
     @property
     def _store(self) -> Store:
@@ -228,8 +269,9 @@ class Ledger(LedgerView):
     >>> ledger.can_afford(p)
     False
     >>> print(ledger)
-    80 % spent: ledger in memory
+    ledger in memory
       PureDP(epsilon=1.0), 2 charges, neighbours add_remove, unit row
+      Left for another release of this kind: PureDP(epsilon=0.2), 20 % of the ledger.
       currency  spent  left  limit
       epsilon   0.8    0.2   1
     """

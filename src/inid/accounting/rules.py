@@ -337,7 +337,7 @@ class Settings:
                 own = f'{name}="{stored}"' if isinstance(stored, str) else f"{name}={stored}"
                 raise BudgetError(
                     f"the ledger in {where} was made with {own}, not {shown(value)}, and that never changes: "
-                    f"leave {name} out to use it, or open another ledger by name=..."
+                    f"leave {name} out to use it, or name the ledger that has it by name=..."
                 )
 
 

@@ -1,14 +1,15 @@
 """The ledger of a job: opening or making it, what a plan would take of it, and whether a release was charged."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from inid.accounting import JointCharge, Ledger
-from inid.accounting.admission import admitted, priced
+from inid.accounting.admission import Kind, Room, admitted, kind_of_charge, priced, room_for, share_in_words
 from inid.accounting.costs import added
-from inid.accounting.history import counted_share, percent, percent_currency
 from inid.accounting.journal import Journal
 from inid.accounting.ledger import open_store
 from inid.accounting.rules import Settings
@@ -17,7 +18,6 @@ from inid.errors import ArgumentError, BudgetError, InidError, Words
 from inid.numbers.decimals import decimal_fraction
 from inid.planning import NoisePlan
 from inid.promises import Budget
-from inid.report.wording import spent_and_left
 from inid.schema.error_messages import Surface, sentence_of
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ def charge_in_words(number: int | None) -> str:
     return f"Charge {number} of the ledger stands: it is made before the table is read."
 
 
+_TINY = Fraction(1, 10**9)  # percent: sums of rounded parts are whole when no more than this is missing
 _WAIT = 30.0  # seconds for another process that is charging
 
 
@@ -173,7 +174,7 @@ def open_or_create(
         if stored != stated and not is_covered:
             raise ArgumentError(
                 f'the ledger counts {word} "{stored}", this release is for {word} "{stated}", and the two do not add '
-                "up: use another ledger.",
+                "up: use the ledger that counts it.",
                 code="ledger_counts_other",
                 word=Words(word),
                 own=Words(stored),
@@ -214,7 +215,6 @@ class LedgerPreview:
     spent: int
     after: int | None
     refusal: str | None
-    counted: tuple[str, str] = ("", "")
     new: bool = False
     has_parts: bool = False
     shares: tuple[str, str, str] = ("0 %", "100 %", "100 %")
@@ -236,19 +236,34 @@ def preview(
         seen = journal.read()
     finally:
         store.close()
-    spent, counted = percent(settings, seen), percent_currency(settings, seen)
-    has_parts, part = settings.counted is not None, counted_share(settings, seen)[1]
-    now = spent_and_left(part)
+    try:
+        charge, refusal = priced(settings, plan, decimal_fraction(delta)), None
+    except BudgetError as error:  # of another relation
+        charge, refusal = None, sentence_of(error, surface)
+    kind: Kind = "epsilon" if charge is None else kind_of_charge(charge)
+    now = room_for(settings, seen, kind)
+    has_parts = settings.counted is not None
+    shares = share_in_words(1 - now.share, up=True), share_in_words(now.share)
     refused = LedgerPreview(
-        settings.total, seen.charges, spent, None, journal.obstacle, (counted, ""), False, has_parts, (*now, "")
+        settings.total,
+        seen.charges,
+        _percent(now),
+        None,
+        journal.obstacle or refusal,
+        has_parts=has_parts,
+        shares=(*shares, ""),
     )
-    if journal.obstacle is not None:
+    if charge is None or journal.obstacle is not None:
         return refused
     try:
-        cost = admitted(settings, seen, priced(settings, plan, decimal_fraction(delta)))
+        cost = admitted(settings, seen, charge)
     except BudgetError as error:
         return replace(refused, refusal=sentence_of(error, surface))
-    charged = replace(seen, charges=seen.charges + 1, sums=added(seen.sums, cost))
-    after, then = percent(settings, charged), percent_currency(settings, charged)
-    shares = (*now, spent_and_left(counted_share(settings, charged)[1])[0])
-    return replace(refused, after=after, refusal=None, counted=(counted, then), shares=shares)
+    then = room_for(settings, replace(seen, charges=seen.charges + 1, sums=added(seen.sums, cost)), kind)
+    after = share_in_words(1 - then.share, up=True)
+    return replace(refused, after=_percent(then), refusal=None, shares=(*shares, after))
+
+
+def _percent(room: Room) -> int:
+    """What is spent in whole percent, rounded up."""
+    return math.ceil(100 * (1 - room.share) - _TINY)

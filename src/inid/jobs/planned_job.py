@@ -277,7 +277,7 @@ def _ledger(planned: PlannedJob, ledger: LedgerPreview | None) -> list[str]:
         return [
             (
                 "The ledger does not exist yet. The release would make it with this promise as its total and spend all "
-                "of it: to release more than once, make a ledger with a larger total first."
+                "of it: to release more than once, make the ledger first, with the total of all of them."
             )
         ]
     return []

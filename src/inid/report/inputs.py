@@ -1,13 +1,15 @@
 """Report inputs: plain values that hold everything the page shows. Public facts and released numbers only."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from inid.accounting.admission import Room, share_in_words
 from inid.promises import Budget
 from inid.report.plan_summary import PlanSummary
-from inid.report.wording import promise_symbols, spent_and_left
+from inid.report.wording import promise_symbols
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger, Record
@@ -75,54 +77,61 @@ class ColumnFacts:
 
 @dataclass(frozen=True)
 class LedgerState:
-    """What a ledger holds at one moment, as plain values."""
+    """What a ledger holds at one moment, as plain values; `room` is what is left, for a release of one kind."""
 
     total: Budget
     rule: str
     neighbours: str
     unit: str
     charges: int
-    percent: int
-    counted: str
+    room: Room
     spent: Mapping[str, Any]
     left: Mapping[str, Any]
-    lines: tuple[tuple[str, str, str], ...]
+    lines: tuple[tuple[str, str, str, str], ...]
     shares: Mapping[int, Fraction] = field(default_factory=dict)
-    parts: tuple[str, str] = ("", "")
     fits: tuple[Budget, ...] = ()
 
     @classmethod
-    def of(cls, ledger: "Ledger") -> "LedgerState":
-        """The state of a ledger now."""
-        spent, left = ledger.spent(), ledger.remaining()
-        lines = tuple((name, used, rest) for (name, used), (_, rest) in zip(spent.lines(), left.lines(), strict=True))
-        records = ledger.history()
+    def of(cls, ledger: "Ledger", charge: int | None = None) -> "LedgerState":
+        """The state of a ledger now, for releases of the kind of one of its charges, by default of the last."""
+        spent, left, records = ledger.spent(), ledger.remaining(), ledger.history()
+        room = ledger.room(next((record for record in records if record.id == charge), None))
         return cls(
             ledger.total,
             ledger.rule,
             ledger.neighbours,
             ledger.unit,
             len(records),
-            ledger.percent_spent(),
-            ledger.percent_currency(),
+            room,
             spent.to_dict(),
             left.to_dict(),
-            lines,
-            _shares(records, spent, left, ledger.percent_currency()),
-            _parts(spent, left, ledger.percent_currency()),
+            tuple(ledger.lines()),
+            _shares(records, spent, left, room),
             left.fits,
         )
 
     @property
     def closed(self) -> bool:
         """Whether one charge took the whole promise, so that no currency counts what is left."""
-        return all(used == "-" for _, used, _ in self.lines)
+        return all(used == "-" for _, used, _, _ in self.lines)
+
+    @property
+    def percent(self) -> int:
+        """What is spent in whole percent, rounded up."""
+        return math.ceil(100 * (1 - self.room.share) - Fraction(1, 10**9))
+
+    @property
+    def left_share(self) -> str:
+        """The share of the ledger that is left for a release of this kind."""
+        return share_in_words(self.room.share)
 
     def still_fits(self, written: Callable[[Budget], str] = promise_symbols) -> str:
-        """The largest promises for which the ledger has room: what page, report and command say is left."""
-        if not self.fits:
-            return "Everything is spent: no further release fits."
-        return f"What still fits: {', or '.join(map(written, self.fits))}."
+        """What is left, in one sentence: what page, report and command say."""
+        return self.room.in_words(written)
+
+    def all_that_fits(self, written: Callable[[Budget], str] = promise_symbols) -> str:
+        """The largest release of every kind, counted by whichever rule leaves it most."""
+        return ", or ".join(map(written, self.fits))
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary."""
@@ -132,32 +141,24 @@ class LedgerState:
             "neighbours": self.neighbours,
             "unit": self.unit,
             "charges": self.charges,
-            "percent_spent": self.percent,
-            "percent_currency": self.counted,
+            "left_share": float(self.room.share),
+            "left_promise": None if self.room.promise is None else self.room.promise.to_dict(),
             "spent": dict(self.spent),
             "left": dict(self.left),
-            "lines": [{"currency": name, "spent": used, "left": rest} for name, used, rest in self.lines],
+            "lines": [
+                {"currency": name, "spent": used, "left": rest, "limit": most} for name, used, rest, most in self.lines
+            ],
         }
 
 
-def _shares(records: "Sequence[Record]", spent: "Spending", left: "Spending", counted: str) -> dict[int, Fraction]:
-    """What each charge took, in whole percent of the ledger in one of its currencies."""
-    names = [name for name, _ in spent.lines()]
-    if counted not in names:
+def _shares(records: "Sequence[Record]", spent: "Spending", left: "Spending", room: Room) -> dict[int, Fraction]:
+    """What each charge took of the ledger, in the currency in which what is left is counted."""
+    sums, rests = dict(spent.amounts), dict(left.amounts)
+    if room.currency is None or sums.get(room.currency) is None:
         return {}
-    at = names.index(counted)
-    limit = (spent.amounts[at][1] or 0) + (left.amounts[at][1] or 0)
-    costs = ((record.id, record.cost.amounts[at][1]) for record in records)
+    limit = (sums[room.currency] or 0) + (rests[room.currency] or 0)
+    costs = ((record.id, dict(record.cost.amounts).get(room.currency)) for record in records)
     return {charge: min(cost / limit, Fraction(1)) for charge, cost in costs if cost is not None and limit}
-
-
-def _parts(spent: "Spending", left: "Spending", counted: str) -> tuple[str, str]:
-    """What is spent and what is left, in one of the currencies; all of it is spent where none counts."""
-    names = [name for name, _ in spent.lines()]
-    used, rest = (amounts.amounts[names.index(counted)][1] if counted in names else None for amounts in (spent, left))
-    if used is None or rest is None or not used + rest:
-        return "100 %", "0 %"
-    return spent_and_left(used / (used + rest))
 
 
 @dataclass(frozen=True)

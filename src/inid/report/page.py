@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inid._version import __version__
+from inid.accounting.admission import share_in_words
 from inid.planning import NoisePlan
 from inid.promises import Budget
 from inid.report.charts import axis_over, bar, budget_bar, dots, sureness, ticks
@@ -32,7 +33,6 @@ from inid.report.wording import (
     promise_in_words,
     promise_name,
     promise_symbols,
-    spent_and_left,
 )
 
 if TYPE_CHECKING:
@@ -211,7 +211,7 @@ def heading(title: str, parts: Sequence[ReportInputs]) -> "Markup":
     if number:
         cards.append((f"{number:,}", "number published" if number == 1 else "numbers published"))
     if first.ledger is not None and first.charge is not None:
-        cards.append((first.ledger.parts[1], "of the budget left"))
+        cards.append((first.ledger.left_share, "of the budget left"))
     return rendered(
         "heading.html",
         title=title,
@@ -317,7 +317,7 @@ def promise_section(inputs: ReportInputs, budget: Budget) -> "Markup":
         spent = {
             "took": _as_share(share, share_percent),
             "others": _as_share(sum(state.shares.values(), Fraction(0)) - share, others),
-            "left": state.parts[1],
+            "left": state.left_share,
             "bar": budget_bar(others, others + share_percent),
             "this_alone": belief_in_words(budget),
             "all_of_it": belief_in_words(state.total),
@@ -335,7 +335,7 @@ def promise_section(inputs: ReportInputs, budget: Budget) -> "Markup":
 
 def _as_share(share: Fraction, percent: int) -> str:
     """A part of a ledger as people say it: 1/3; else in percent, which add up to 100."""
-    words = spent_and_left(share)[0]
+    words = share_in_words(share, up=True)
     return words if "/" in words else f"{percent} %"
 
 

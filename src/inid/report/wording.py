@@ -4,7 +4,6 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import NamedTuple
 
 from scipy.special import ndtr, ndtri
@@ -25,22 +24,6 @@ def plain_number(value: float, digits: int = 5) -> str:
         return f"{value:.{digits}g}"
     rounded = f"{value:.{digits}g}"
     return rounded if "e" not in rounded else f"{value:f}"
-
-
-def spent_and_left(share: Fraction) -> tuple[str, str]:
-    """What is spent and what is left: in percent, the first rounded up, or as fractions where percent say no third.
-
-    >>> spent_and_left(Fraction(1, 3)), spent_and_left(Fraction(1, 4)), spent_and_left(Fraction(1421, 10_000))
-    (('1/3', '2/3'), ('25 %', '75 %'), ('15 %', '85 %'))
-    >>> spent_and_left(Fraction(2, 3) - Fraction(1, 10**9)), spent_and_left(Fraction(1))
-    (('2/3', '1/3'), ('100 %', '0 %'))
-    """
-    for parts in (100, 3, 6, 7, 9, 11, 12):
-        near, unit = round(share * parts), " %" if parts == 100 else f"/{parts}"
-        if abs(share * parts - near) < Fraction(1, 10**6):
-            return f"{near}{unit}", f"{parts - near}{unit}"
-    percent = min(math.ceil(100 * share), 100)
-    return f"{percent} %", f"{100 - percent} %"
 
 
 def plain_ratio(ratio: float) -> str:

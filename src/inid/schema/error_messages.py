@@ -181,9 +181,9 @@ MESSAGES: Mapping[str, Message] = {
     ),
     "ledger_counts_other": Message(
         'the ledger counts {word} "{own}", this release is for {word} "{asked}", and the two do not add up: use '
-        "another ledger, by its file or {the[name]}.",
+        "the ledger that counts it, by its file or {the[name]}.",
         'the ledger counts {word} "{own}", this release is for {word} "{asked}", and the two do not add up: choose '
-        "another ledger.",
+        "the ledger that counts it.",
     ),
     "ledger_place": _both(
         "a ledger needs a file of its own: state a file's path, or postgresql://user:password@host/database."
@@ -197,7 +197,7 @@ MESSAGES: Mapping[str, Message] = {
     ),
     "other_neighbours": _both(
         'the plan is for {the[neighbours]} "{asked}", the ledger counts "{own}", and the two do not add up: leave out '
-        "{the[neighbours]}, or charge another ledger."
+        "{the[neighbours]}, or name the ledger that counts it."
     ),
     "charge_unknown": Message(
         "the ledger in {where} could not be used: {reason}. Nothing may be released for this charge: make sure that "

@@ -326,7 +326,7 @@ class Result:
         """
         from inid.report import LedgerState, page
 
-        state = None if ledger is None else LedgerState.of(ledger)
+        state = None if ledger is None else LedgerState.of(ledger, self.release.charge)
         words = read_labels(labels, label_columns(self.answers) if labels else (), named_columns(self.answers))
         facts = PageFacts(title or self.question.heading, ledger=state, words=words, rows_are=read_rows_are(rows_are))
         facts = replace(facts, tidy=tidy, integers=integers, too_noisy=too_noisy)

@@ -308,3 +308,14 @@ def test_a_record_that_was_changed_is_found(change: str) -> None:
     CHANGES[change](changed)
     with pytest.raises((inid.RecordError, inid.GuaranteeError)):
         verify_record(changed)
+
+
+def test_the_proof_of_a_promise_with_a_delta_never_says_that_delta_is_0() -> None:
+    """ "delta at most 0" stood beside an (epsilon, delta) promise: it was what keys take beside the noise."""
+    plan = inid.plan(inid.Sensitivity.box([1.0]), inid.GaussianDP(0.1))
+    promise = inid.ApproxDP(1.0, 1e-6)
+    text = str(JointCharge(promise, (plan, plan), "add_remove").proof(("mu_squared", "delta"), None))
+    assert "delta at most" not in text
+    assert "mu_squared at most 0.02" in text
+    taking = JointCharge(promise, (plan,), "add_remove", 1e-7).proof(("mu_squared", "delta"), None)
+    assert "probability taken beside the promise's noise at most 1e-07" in str(taking)

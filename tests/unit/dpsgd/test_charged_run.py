@@ -33,7 +33,7 @@ def test_the_noise_with_which_a_refused_run_fits_is_named_and_is_the_least(total
     with pytest.raises(BudgetError, match="all 100 steps fit") as refused:
         begun(total, target_epsilon=total, target_delta=1e-5)
     named = multiplier_in(refused)
-    assert begun(total, noise_multiplier=named).percent_spent() > 0
+    assert begun(total, noise_multiplier=named).room().share < 1
     with pytest.raises(BudgetError, match="all 100 steps fit") as refused:
         begun(total, noise_multiplier=0.995 * named)
     assert multiplier_in(refused) == pytest.approx(named, rel=2e-3)

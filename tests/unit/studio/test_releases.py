@@ -11,6 +11,7 @@ import pytest
 import inid
 from command_line import run, sqlite_charges
 from inid.jobs import stored_settings
+from inid.report import LedgerState
 from inid.studio import FILES
 from inid.tables import EngineError
 from inid.tables.engines import DuckDB
@@ -297,17 +298,18 @@ def test_after_a_release_the_page_does_not_refuse_the_next_one_as_an_error(home)
     assert other["refusal"] != ""
 
 
-def test_percentages_say_what_they_count(home):
+def test_page_report_and_ledger_say_one_thing_of_what_is_left(home):
     page = open_page(home)
-    assert "after this release (counted in epsilon)" in page.ask("plan", form=PAID)["html"]["ledger"]
+    assert "1/3 after this release" in page.ask("plan", form=PAID)["html"]["ledger"]
     asked = page.ask("prepare", form=PAID)
-    assert "1/3 after (counted in epsilon)" in asked["html"]
-    assert "counted in epsilon" in page.ask("release", token=asked["token"])["html"]
-    place = folders(home)[0]
-    assert "Parts of the budget are counted in epsilon" in (place / "report.html").read_text(encoding="utf-8")
+    assert "1/3 after" in asked["html"]
+    shown = page.ask("release", token=asked["token"])["html"]
     with inid.Ledger.open("budget.db") as ledger:
-        assert ledger.percent_currency() == "epsilon"
-        assert ", % of epsilon" in str(ledger)
+        left = LedgerState.of(ledger).still_fits()
+        assert ledger.room().currency == "epsilon"
+    assert left == "Left for another release of this kind: ε = 2, 2/3 of the ledger."
+    assert left in shown
+    assert left in (folders(home)[0] / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_part_of_the_year_is_named_as_it_was_asked_for(home):

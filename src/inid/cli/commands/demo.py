@@ -78,9 +78,7 @@ def _explain(console: Console, folder: Path, released: ReleasedJob, data: Floats
         f"inid verify {folder / 'record.json'} proves them again."
     )
     file = folder / "demo.toml"
-    console.line(
-        f"To ask something else: edit {file}, name another ledger in it, and run inid release --config {file}."
-    )
+    console.line(f"To ask something else: edit {file}, its ledger too, and run inid release --config {file}.")
     if released.ledger is not None:
         console.line(
             f"The ledger {folder / 'demo.db'} keeps count: the promise is spent, so a second release is refused."

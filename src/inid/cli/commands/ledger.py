@@ -55,10 +55,8 @@ def show(values: Values) -> None:
         state = LedgerState.of(ledger)
         console.document({"command": "ledger show", "ledger": state.to_dict()})
         console.lines(str(ledger))
-        if state.closed:
-            console.line("Everything is spent: charge 1 took the whole promise, so no currency is counted (-).")
-        else:
-            console.line(state.still_fits(str))
+        if state.fits:
+            console.line(f"The largest release of each kind that fits: {state.all_that_fits(str)}.")
 
 
 def history(values: Values) -> None:

@@ -56,7 +56,7 @@ def stream_page(
         time=stream.time,
         private=all(made.private for made in results),
         charge=stream.charge,
-        ledger=None if ledger is None else LedgerState.of(ledger),
+        ledger=None if ledger is None else LedgerState.of(ledger, stream.charge),
         too_noisy=share,
         things=things_of(plan.question.person, None),
         only="" if plan.question.view.where is None else str(plan.question.view.where),
