@@ -10,7 +10,7 @@ from inid import tables
 from inid.errors import ArgumentError
 from inid.tables import read_bounds
 
-FRAME = pd.DataFrame({"age": [1.0], "sex": pd.Series(["F"], dtype="string"), "user": [1], "odd": [[1]]})
+FRAME = pd.DataFrame({"age": [1.0], "sex": pd.Series(["F"], dtype="category"), "user": [1], "odd": [[1]]})
 NAN, INF = float("nan"), float("inf")
 
 
@@ -29,7 +29,7 @@ def make(**facts):
         ({"bounds": {"age": 3}}, "must be a pair"),
         ({"bounds": [1]}, "must be a dictionary"),
         ({"bounds": {"height": (0, 1)}}, "'height', which the table lacks"),
-        ({"bounds": {"sex": (0, 1)}}, "holds String, not numbers"),
+        ({"bounds": {"sex": (0, 1)}}, "holds Categorical, not numbers"),
         ({"neighbours": "both"}, "neighbours must be one of"),
         ({"unit": "user"}, 'unit must be "row" or a Person'),
         ({"unit": tables.Person("nobody", 2)}, "'nobody', which the table lacks"),
@@ -57,7 +57,7 @@ def test_a_table_refuses(facts, words):
         ({"mean": ["age", "age"]}, r"mean\[1\] is the column of mean\[0\] once more"),
         ({"mean": ["height"]}, "'height', which the table lacks"),
         ({"mean": ["user"]}, "needs public bounds for 'user'"),
-        ({"mean": ["sex"]}, "mean names 'sex', which holds String, not numbers"),
+        ({"mean": ["sex"]}, "mean names 'sex', which holds Categorical, not numbers"),
         ({"mean": ["AGE"]}, r"which the table lacks: did you mean 'age'\?"),
         ({"count": True, "by": {"sex": []}}, "list of public keys"),
         ({"count": True, "by": {"sex": ["F", "F"]}}, r"by\['sex'\]\[1\] is the key of by\['sex'\]\[0\] once more"),

@@ -11,7 +11,7 @@ import numpy as np
 from inid.tables.engines.base import Build, Engine, schema_of
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.made_columns import MadeColumn
-from inid.tables.engines.pandas_columns import ids, is_inferred, typed, whole
+from inid.tables.engines.pandas_columns import follows_values, ids, typed, whole
 from inid.tables.engines.pandas_sums import grouped_sums, product_sums, term_array
 from inid.tables.engines.roles import IdKind, Role
 from inid.tables.engines.terms import Product, Term
@@ -34,8 +34,8 @@ class Pandas(Engine):
         self._frame = frame
         super().__init__(schema_of(optional("narwhals").from_native(frame), list(frame.columns)))
         self._objects = frozenset(name for name, kind in frame.dtypes.items() if kind == "object")
-        # Types that pandas chooses by the values: by them nothing is refused, and what does not fit a role is missing.
-        self._inferred = frozenset(name for name, kind in frame.dtypes.items() if is_inferred(kind))
+        # Types that values may decide: by them nothing is refused, and what does not fit a role is missing.
+        self._inferred = frozenset(name for name, kind in frame.dtypes.items() if follows_values(kind))
 
     def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         made = {new: typed(self._frame[column], role, self.schema[column]) for new, (column, role) in wanted.items()}
@@ -46,13 +46,13 @@ class Pandas(Engine):
         return _joined(frame, {"one": np.ones(len(frame), dtype=np.int64)})
 
     def is_untyped(self, column: str) -> bool:
-        return column in self._objects
+        return column in self._inferred
 
     def _holds_numbers(self, column: str) -> bool:
         return column in self._inferred or super()._holds_numbers(column)
 
     def _holds_keys(self, column: str, key: type) -> bool:
-        return column in self._inferred or super()._holds_numbers(column) or super()._holds_keys(column, key)
+        return column in self._inferred or super()._holds_keys(column, key)
 
     def _holds_dates(self, column: str) -> bool:
         return column in self._inferred or super()._holds_dates(column)
@@ -65,7 +65,8 @@ class Pandas(Engine):
     def _holds_single_values(self, column: str) -> bool:
         # pandas makes Python's times and dates of some types of Arrow's, and stops at a value that is finer than those.
         finer = str(self._frame.dtypes[column]) in ("time64[ns][pyarrow]", "date64[ms][pyarrow]")
-        return not finer and (column in self._objects or super()._holds_single_values(column))
+        sparse = isinstance(self._frame.dtypes[column], optional("pandas").SparseDtype)
+        return not (finer or sparse) and (column in self._objects or super()._holds_single_values(column))
 
     def _tells_people_apart(self, column: str) -> bool:
         return self._holds_single_values(

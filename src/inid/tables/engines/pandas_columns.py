@@ -43,10 +43,16 @@ def typed(values: Any, role: Role, kind: Any) -> Any:
         return _objects(values, role)
     if is_inferred(values.dtype) and values.dtype.kind in "mM":
         return _moments(values, role)
-    if role == "number":
-        return _numbers(values)
     if isinstance(values.dtype, pandas.CategoricalDtype):
         return _categories(values, role)
+    numeric = kind.is_numeric() or kind == optional("narwhals").Boolean
+    if role == "number":
+        return _numbers(values) if numeric else np.full(len(values), np.nan)
+    if not numeric and role in ("int", "bool"):
+        return _nothing(len(values), role)
+    if role == "str" and isinstance(values.dtype, pandas.ArrowDtype) and not is_text(kind):
+        binary = kind == optional("narwhals").Binary
+        return _strings(_words(values)) if binary else _nothing(len(values), role)
     if kind == optional("narwhals").Boolean:
         return _truths(values, role)
     if kind.is_numeric() and role in ("str", "bool"):
@@ -70,8 +76,22 @@ def _moments(values: Any, role: Role) -> Any:
 
 
 def is_inferred(dtype: Any) -> bool:
-    """Whether pandas itself chooses a type like this by the values of a column; others are chosen by who made it."""
+    """Whether pandas itself chooses a type like this by the values of a column."""
     return isinstance(dtype, (np.dtype, optional("pandas").DatetimeTZDtype))
+
+
+def follows_values(dtype: Any) -> bool:
+    """Whether values may have decided a type: also those of pandas' readers (`dtype_backend`) and `convert_dtypes`.
+
+    Categories, and columns of several values each, are as whoever made the frame wants them.
+    """
+    pandas = optional("pandas")
+    if isinstance(dtype, pandas.ArrowDtype):
+        kind = dtype.pyarrow_dtype
+        types = optional("pyarrow").types
+        return not (types.is_nested(kind) or types.is_dictionary(kind))
+    chosen = (pandas.CategoricalDtype, pandas.PeriodDtype, pandas.IntervalDtype, pandas.SparseDtype)
+    return not isinstance(dtype, chosen)
 
 
 def ids(values: Any, kind: IdKind, own: Any) -> Any:

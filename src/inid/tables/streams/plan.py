@@ -75,6 +75,8 @@ def _with_ids(source: Engine, column: str, kind: IdKind) -> Engine:
 
 def people_kind(source: Engine, column: str) -> IdKind:
     """What people are told apart by in a list, from the type of their column: texts, or whole numbers."""
+    if source.is_untyped(column):  # what pandas calls no number is of texts, whatever the first values are
+        return "int" if source.schema[column].is_numeric() else "str"
     if source.text or is_text(source.schema[column]):
         return "str"
     try:
