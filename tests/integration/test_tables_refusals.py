@@ -72,7 +72,7 @@ def test_no_text_type_of_pandas_is_refused_as_numbers(kind):
     """Readers choose it by the values (dtype_backend, convert_dtypes): without one text it is a type of numbers."""
     frame = pd.DataFrame({"age": pd.Series(["31", "44"], dtype=kind)})
     query = tables.Table(frame, bounds={"age": (0, 100)}).statistics(count=True, sum=["age"])
-    assert (query.exact_sums() * query.units).tolist() == [2.0, 0.0, 0.0] or query.exact_sums()[0] == 2
+    assert query.exact_sums().tolist() == [2, 0, 0]
 
 
 def test_categories_of_pandas_are_refused_as_numbers():

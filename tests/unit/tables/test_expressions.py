@@ -3,6 +3,7 @@
 import datetime as dt
 
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -96,7 +97,7 @@ def test_the_text_of_an_expression_is_read_as_the_same_expression(made):
     ],
 )
 def test_conditions_that_do_not_fit_are_refused(text, words):
-    frame = FRAME.astype({"sex": "string", "age": "Float64"})
+    frame = pl.from_pandas(FRAME)
     with pytest.raises(ArgumentError, match=words):
         tables.Table(frame).where(text)
 

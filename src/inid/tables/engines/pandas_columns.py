@@ -45,17 +45,18 @@ def typed(values: Any, role: Role, kind: Any) -> Any:
         return _moments(values, role)
     if isinstance(values.dtype, pandas.CategoricalDtype):
         return _categories(values, role)
-    numeric = kind.is_numeric() or kind == optional("narwhals").Boolean
+    if not (kind.is_numeric() or kind == optional("narwhals").Boolean):
+        return _times_or_texts(values, role, kind)
     if role == "number":
-        return _numbers(values) if numeric else np.full(len(values), np.nan)
-    if not numeric and role in ("int", "bool"):
-        return _nothing(len(values), role)
-    if role == "str" and isinstance(values.dtype, pandas.ArrowDtype) and not is_text(kind):
-        binary = kind == optional("narwhals").Binary
-        return _strings(_words(values)) if binary else _nothing(len(values), role)
+        return _numbers(values)
     if kind == optional("narwhals").Boolean:
         return _truths(values, role)
-    if kind.is_numeric() and role in ("str", "bool"):
+    return _exact_numbers(values, role, kind)
+
+
+def _exact_numbers(values: Any, role: Role, kind: Any) -> Any:
+    """Numbers as people, orders and keys."""
+    if role in ("str", "bool"):
         return _nothing(len(values), role)
     if kind.is_float() and role in ("person", "order"):
         return _certain(values, kind) if role == "person" else _numbers(values)
@@ -63,9 +64,9 @@ def typed(values: Any, role: Role, kind: Any) -> Any:
         return whole(_numbers(values))
     if kind.is_integer() and role == "int":
         return _integers(values, unsigned=kind.is_unsigned_integer())
-    if kind.is_numeric() and role == "int":  # a decimal: pandas would cut its fraction off, or stop at a large one
-        return pandas.array(_each(_whole_number, values), dtype="Int64")
-    return _times_or_texts(values, role, kind)
+    if role == "int":  # a decimal: pandas would cut its fraction off, or stop at a large one
+        return optional("pandas").array(_each(_whole_number, values), dtype="Int64")
+    return values.array
 
 
 def _moments(values: Any, role: Role) -> Any:
@@ -129,11 +130,18 @@ def _id_number(value: Any) -> int | None:
 
 
 def _times_or_texts(values: Any, role: Role, kind: Any) -> Any:
-    """What has a type of its own and is no number: people, orders and texts."""
-    arrow = isinstance(values.dtype, optional("pandas").ArrowDtype)
-    if arrow and optional("pyarrow").types.is_temporal(values.dtype.pyarrow_dtype):
+    """What has a type of its own and is no number."""
+    if role == "number":
+        return np.full(len(values), np.nan)
+    if role in ("int", "bool"):
+        return _nothing(len(values), role)
+    types, arrow = optional("pyarrow").types, isinstance(values.dtype, optional("pandas").ArrowDtype)
+    if arrow and not is_text(kind) and role == "str":
+        binary = kind == optional("narwhals").Binary
+        return _strings(_words(values)) if binary else _nothing(len(values), role)
+    if arrow and types.is_temporal(values.dtype.pyarrow_dtype):
         return _ticks(values)
-    if arrow and role in ("person", "order") and optional("pyarrow").types.is_null(values.dtype.pyarrow_dtype):
+    if arrow and types.is_null(values.dtype.pyarrow_dtype):
         return np.full(len(values), np.nan)  # pandas cannot sort by a column that has no type
     if is_text(kind) and (arrow or getattr(values.dtype, "storage", None) is not None):
         return _strings(_words(values)) if role == "str" else _ranks(_words(values))
