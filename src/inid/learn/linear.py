@@ -14,7 +14,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
-from inid.arguments import Floats, integer, real
+from inid.arguments import Floats, choice, integer, real
 from inid.errors import ArgumentError
 from inid.learn.base import NoisyEstimator, read_mechanism
 from inid.learn.bounds import (
@@ -25,8 +25,9 @@ from inid.learn.bounds import (
     read_budget,
     read_columns,
 )
+from inid.learn.inference import WITHOUT_REFERENCE, Inference, column_names
 from inid.learn.inputs import Matrix, read_sample_weight, read_target, refuse_weights_of_tables
-from inid.learn.moments.bootstrap import coefficient_bounds, shrinkage
+from inid.learn.moments.bootstrap import coefficient_errors, quantile_ends, shrinkage
 from inid.learn.moments.normal_equations import Equations, Normal, Solver, forward_selection, least_squares
 from inid.learn.moments.private_moments import MomentSource, column_costs, euclidean, release_narrowed, typical_cost
 from inid.learn.moments.second_moments import MomentPlan, Moments, plan_moments
@@ -37,6 +38,8 @@ from inid.learn.table_sums import check_table
 from inid.promises import Budget
 from inid.sets import Neighbours
 from inid.tables import Table
+
+_COMPLETE = 0.05  # of the rows: with more of them in no category, a group has a reference level
 
 
 @estimator
@@ -243,9 +246,92 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         if not hasattr(self, "equations_"):
             raise ArgumentError('intervals exist for models that are solved from moments: use solver="moments".')
         laplace, unit = self.plan_.mechanism == "laplace", self.equations_.unit
-        low, high = coefficient_bounds(self.equations_, self._quadratic, level, sampling=sampling, laplace=laplace)
+        found, errors = coefficient_errors(self.equations_, self._quadratic, sampling=sampling, laplace=laplace)
+        low, high = (end[:, :-1] for end in quantile_ends(found, errors, level))
         factor = unit[self.n_features_in_ :, None] / unit[: self.n_features_in_]
         return (low * factor)[0] if self._flat else low * factor, (high * factor)[0] if self._flat else high * factor
+
+    @property
+    def inference_(self) -> Inference:
+        """Standard errors, intervals, tests and contrasts of the coefficients; of noise and sampling, at no cost.
+
+        Raises:
+            ArgumentError: The model was not solved from moments by least squares or ridge, or has several targets.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "equations_") or not self._flat:
+            raise ArgumentError("inference_ is of models with one target that are solved from moments.")
+        equations, width = self.equations_, self.n_features_in_
+        laplace = self.plan_.mechanism == "laplace"
+        with np.errstate(all="ignore"):
+            found, errors = coefficient_errors(equations, self._quadratic, sampling=True, laplace=laplace)
+        unit, centre = equations.unit, self._centre
+        dependent = self._complete_groups()
+        parts, held = [found[0], errors[:, 0]], self.coef_
+        factor, names = unit[width] / unit[:width], column_names(self)
+        if self.fit_intercept:
+            slopes = [part[..., :-1] * factor for part in parts]
+            parts = [
+                np.column_stack(
+                    [np.atleast_2d(slope), unit[width] * np.atleast_2d(part)[:, -1] - slope @ centre[:width]]
+                )
+                for slope, part in zip(slopes, parts, strict=True)
+            ]
+            parts[0][:, -1] += centre[width]
+            held, names = np.append(held, self.intercept_), [*names, "intercept"]
+        else:
+            parts, dependent = [np.atleast_2d(part[..., :-1]) * factor for part in parts], np.zeros((0, width))
+        given = ~(np.abs(dependent).sum(axis=0) > 0)
+        about = [*self._estimated(), "Sampling is included; residuals are assumed to have one variance in all rows."]
+        about += [WITHOUT_REFERENCE] * (not given.all())
+        return Inference(tuple(names), parts[0][0], parts[1], held, given, tuple(about), dependent)
+
+    def predict_interval(
+        self, X: Any, level: float = 0.95, *, of: Literal["mean", "row"] = "row"
+    ) -> tuple[Floats, Floats]:
+        """Intervals for new rows, or for the mean target of rows like each.
+
+        Args:
+            X: The rows, clipped as in the fit.
+            level: The probability with which each interval holds its target, or its mean, about.
+            of: "row", whose residual is assumed to be normal, or "mean".
+        """
+        word, inference = choice("of", of, ("mean", "row")), self.inference_
+        rows = self._clipped_rows(X)
+        rows = np.column_stack([rows, np.ones(len(rows))]) if self.fit_intercept else rows
+        deviation = 0.0
+        if word == "row":
+            line = self.equations_.solve(self._solve)
+            square = float(self.equations_.error(line)[0])
+            deviation = self.equations_.unit[-1] * math.sqrt(max(square, 0.0))
+        residuals = deviation * np.random.default_rng(20_261).normal(size=(len(inference.errors), 1))
+        found = [
+            quantile_ends(row_products(part, inference.estimates), inference.errors @ part.T + residuals, level)
+            for part in (rows[start : start + 1000] for start in range(0, max(len(rows), 1), 1000))
+        ]
+        return tuple(np.concatenate(ends) for ends in zip(*found, strict=True))  # type: ignore[return-value]
+
+    def _complete_groups(self) -> Floats:
+        """A row for each one-hot group whose released shares sum to 1: its columns sum to the constant."""
+        moments, width = self.equations_.moments, self.n_features_in_
+        rows = []
+        for first, last in one_hot_groups(self.bounds):
+            if moments.first is None:
+                break
+            shares, spread = moments.first[first:last], moments.first_spread[first:last]
+            if 1 - float(shares.sum()) < min(3 * math.sqrt(float((spread**2).sum())), _COMPLETE):
+                row = np.zeros(width + 1)
+                row[first:last], row[-1] = 1.0, -1.0
+                rows.append(row)
+        return np.array(rows).reshape(-1, width + 1)
+
+    def _estimated(self) -> list[str]:
+        """What the intervals are for."""
+        if not (self.fit_intercept and self.narrow):
+            return ["Estimated are the coefficients of columns and target within the public bounds."]
+        centre, unit = float(self._centre[-1]), float(self.equations_.unit[-1])
+        what = "Estimated are the coefficients of columns clipped to bounds_ and of a target clipped to "
+        return [f"{what}{centre - unit:.4g} and {centre + unit:.4g}; narrow=False clips to the public bounds alone."]
 
     def _take(self, solver: Solver) -> None:
         """Solve, shrink as far as the noise suggests, and keep the result in the user's units."""

@@ -267,6 +267,8 @@ class PublicCategories(TransformerMixin, PrivateEstimator):  # type: ignore[misc
         other: What a value is that is not listed, a missing one too: "ignore" gives it no column (for ordinal codes:
             NaN, which estimators read as the middle), "category" one more category, named "other".
         encoding: "one-hot", or "ordinal": 0, 1, ... in the order listed.
+        drop: "first" leaves out the column of each first category, the reference level of a regression's coefficients;
+            only one-hot, with other="ignore", where other values count as the reference too.
         remainder: "refuse" a frame with columns that are in neither, or "drop" these.
 
     >>> import pandas as pd
@@ -283,6 +285,7 @@ class PublicCategories(TransformerMixin, PrivateEstimator):  # type: ignore[misc
     bounds: Mapping[Any, tuple[float, float]] | None = None
     other: Literal["ignore", "category"] = "ignore"
     encoding: Literal["one-hot", "ordinal"] = "one-hot"
+    drop: Literal["first"] | None = None
     remainder: Literal["refuse", "drop"] = "refuse"
 
     def fit(self, X: Any, y: object = None) -> Self:  # noqa: ARG002 - for pipelines
@@ -359,11 +362,22 @@ class PublicCategories(TransformerMixin, PrivateEstimator):  # type: ignore[misc
             raise ArgumentError(f"column {shown(both[0])} is in categories and in bounds: state it in one of them.")
         return found
 
+    def _shown(self) -> dict[Any, list[Any]]:
+        """The categories that get a column or a code."""
+        kept = {name: listed[1:] if self.drop is not None else listed for name, listed in self._lists().items()}
+        if not all(kept.values()):
+            raise ArgumentError('drop="first" needs two categories at least in each list: leave the others out.')
+        return kept
+
     def _layout(self) -> EncodedBounds:
         """Names, bounds and groups of what comes out."""
         more = choice("other", self.other, ("ignore", "category")) == "category"
         one_hot = choice("encoding", self.encoding, ("one-hot", "ordinal")) == "one-hot"
-        lists, numbers = self._lists(), self._numbers()
+        if self.drop is not None:
+            choice("drop", self.drop, ("first",))
+            if more or not one_hot:
+                raise ArgumentError('drop="first" needs encoding="one-hot" and other="ignore": leave one of them out.')
+        lists, numbers = self._shown(), self._numbers()
         names = [str(name) for name in numbers]
         low, high = [], []
         for name, pair in numbers.items():
@@ -383,7 +397,7 @@ class PublicCategories(TransformerMixin, PrivateEstimator):  # type: ignore[misc
         return EncodedBounds(tuple(names), tuple(low), tuple(high), tuple(groups))
 
     def _encoded(self, X: Any, name: Any) -> Floats:
-        known = self._lists()[name]
+        known = self._shown()[name]
         places = {one: at for at, one in enumerate(known)}
         more = self.other == "category"
         read, none = _column_of(X, name), len(known)

@@ -1,0 +1,151 @@
+"""Coverage of the intervals of a fit: of noise and sampling, of the coefficients that the print-out names."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import inid
+from inid import learn
+from inid.testing import unsafe_no_noise, unsafe_seed
+
+NAMES = ["normal", "long", "b", "c", "intercept"]
+TRUTH = np.array([1.0, 0.3, 0.5, -0.5, 1.0])
+ENDS = (-15.0, 25.0)
+
+
+def table(rng, rows):
+    """A normal, a lognormal and a one-hot column, and a target that is linear in them."""
+    group = rng.integers(0, 3, size=rows)
+    X = np.column_stack([rng.normal(size=rows), rng.lognormal(0, 1, size=rows), group == 1, group == 2]).astype(float)
+    return X, X @ TRUTH[:4] + TRUTH[4] + rng.normal(size=rows)
+
+
+def bounds():
+    return learn.EncodedBounds(tuple(NAMES[:4]), (-5, 0, 0, 0), (5, 50, 1, 1), ((2, 4),))
+
+
+LARGE = table(np.random.default_rng(0), 200_000)
+
+
+def estimated(model):
+    """The coefficients that a fit estimates: of all of the population, clipped as the fit clips."""
+    X, y = LARGE
+    if not model.narrow:
+        return TRUTH
+    centre, unit = model._centre[-1], model.equations_.unit[-1]
+    held = np.column_stack([np.clip(X, *model.bounds_), np.ones(len(X))])
+    return np.linalg.lstsq(held, np.clip(y, centre - unit, centre + unit), rcond=None)[0]
+
+
+def coverage(fits, rows, epsilon, *, narrow, cut=1.0):
+    """How often each interval holds its coefficient; `cut` shortens intervals, as a test of the test."""
+    inside = []
+    for seed in range(fits):
+        X, y = table(np.random.default_rng([seed, rows]), rows)
+        model = learn.PrivateLinearRegression(
+            inid.ApproxDP(epsilon, 1e-6), bounds=bounds(), bounds_y=ENDS, narrow=narrow
+        )
+        with unsafe_seed(seed):
+            found = model.fit(X, y).inference_
+        low, high = found.interval()
+        truth = estimated(model)
+        middle = (low + high) / 2
+        inside.append((middle - cut * (middle - low) <= truth) & (truth <= middle + cut * (high - middle)))
+    return np.mean(inside, axis=0)
+
+
+def test_intervals_of_least_squares_cover_the_truth_and_shorter_ones_do_not():
+    found = coverage(40, 5000, 3.0, narrow=False)
+    assert found.mean() > 0.90  # 200 trials, of which five at a time share a fit
+    assert coverage(40, 5000, 3.0, narrow=False, cut=0.5).mean() < 0.85
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("narrow", [False, True])
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("rows", [2000, 5000, 20_000])
+def test_intervals_of_least_squares_cover_on_the_whole_grid(rows, epsilon, narrow):
+    """200 fits: a coverage of 0.95 has a standard deviation of 0.015."""
+    found = coverage(200, rows, epsilon, narrow=narrow)
+    print(f"\n{rows} {epsilon} narrow={narrow}: {found.round(3)}")  # noqa: T201
+    assert found.min() > (0.88 if narrow else 0.90)
+    assert found.mean() > 0.92
+
+
+def test_an_interval_always_holds_the_coefficient_of_the_model():
+    for seed in range(12):
+        X, y = table(np.random.default_rng(seed), 500)
+        model = learn.PrivateRidge(10.0, budget=inid.ApproxDP(0.3, 1e-6), bounds=bounds(), bounds_y=ENDS)
+        with unsafe_seed(seed), pytest.MonkeyPatch.context() as patch:
+            patch.setattr("warnings.warn", lambda *_, **__: None)
+            found = model.fit(X, y).inference_
+        low, high = found.interval(0.5)
+        assert ((low <= found.coefficients) & (found.coefficients <= high)).all()
+        np.testing.assert_array_equal(found.coefficients, [*model.coef_, model.intercept_])
+
+
+def test_without_noise_standard_errors_are_those_of_least_squares():
+    X, y = table(np.random.default_rng(1), 20_000)
+    model = learn.PrivateLinearRegression(inid.GaussianDP(1e6), bounds=bounds(), bounds_y=ENDS, narrow=False)
+    with unsafe_no_noise():
+        found = model.fit(X, y).inference_
+    design = np.column_stack([X, np.ones(len(X))])
+    residuals = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
+    expected = np.sqrt(np.diag(np.linalg.inv(design.T @ design)) * residuals.var())
+    np.testing.assert_allclose(found.standard_errors, expected, rtol=0.15)  # of 1,000 draws
+    exact = np.array([1.0, 0.0, 0.0, 0.0, 0.0]) @ found.covariance_ @ np.array([1.0, 0.0, 0.0, 0.0, 0.0])
+    assert exact**0.5 == pytest.approx(found.standard_errors[0])
+    np.testing.assert_allclose(found.estimates, TRUTH, atol=5 * expected.max())
+    assert found.p_values[0] < 1e-10
+    low, high = model.predict_interval(X, 0.9)
+    assert 0.88 < np.mean((low <= y) & (y <= high)) < 0.92
+    low, high = model.predict_interval(X, of="mean")
+    assert np.mean((low <= design @ TRUTH) & (design @ TRUTH <= high)) > 0.8
+    assert np.median(high - low) < 0.2
+
+
+PEOPLE = pd.DataFrame({"age": LARGE[0][:20_000, 0], "level": np.array(["a", "b", "c"])[
+    (LARGE[0][:20_000, 2] + 2 * LARGE[0][:20_000, 3]).astype(int)]})  # fmt: skip
+
+
+def fitted(drop):
+    encoder = learn.PublicCategories({"level": ["a", "b", "c"]}, bounds={"age": (-5, 5)}, drop=drop)
+    X = encoder.set_output(transform="pandas").fit_transform(PEOPLE)
+    model = learn.PrivateRidge(0.0, budget=inid.ApproxDP(1.0, 1e-6), bounds=encoder.get_bounds_out(), bounds_y=ENDS)
+    with unsafe_seed(3):
+        return model.fit(X, LARGE[1][:20_000])
+
+
+def test_levels_are_compared_with_a_reference_or_with_each_other():
+    first, all_levels = fitted("first").inference_, fitted(None).inference_
+    assert first.names == ("age", "level_b", "level_c", "intercept")
+    assert first.given.all()
+    assert all_levels.given.tolist() == [True, False, False, False, False]
+    assert "no interval" in str(all_levels)
+    assert 'PublicCategories(drop="first")' in str(all_levels)
+    for found in (first, all_levels):
+        effect = found.contrast({"level_b": 1, "level_c": -1})
+        assert effect.lower - 0.1 < 1.0 < effect.upper + 0.1
+        assert effect.p_value < 1e-6
+        assert 0 < effect.standard_error < 0.2
+    with pytest.raises(inid.ArgumentError, match="no interval"):
+        all_levels.contrast({"level_b": 1})
+    assert first.test(["level_b", "level_c"]) < 1e-6
+    with pytest.raises(inid.ArgumentError, match="names of coefficients"):
+        all_levels.test(["level_b", "level_c"])
+    with pytest.raises(inid.ArgumentError, match="no coefficient is called 'height'"):
+        first.contrast({"height": 1})
+
+
+def test_a_test_of_columns_that_say_nothing_rejects_as_often_as_it_says():
+    """120 fits with two columns of no effect: p-values below 0.1 in a tenth of them, about."""
+    rejected = 0
+    for seed in range(120):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-1, 1, size=(4000, 3))
+        model = learn.PrivateLinearRegression(inid.ApproxDP(3.0, 1e-6), bounds=(-1, 1), bounds_y=(-6, 6), narrow=False)
+        with unsafe_seed(seed):
+            found = model.fit(X, X[:, 0] + rng.normal(size=4000)).inference_
+        rejected += found.test(["x1", "x2"]) < 0.1
+        assert found.test(["x0"]) < 1e-3
+    assert 1 <= rejected <= 28
