@@ -29,17 +29,20 @@ def read_tolerances(question: MarginalsQuestion, tolerance: object) -> Floats:
     """
     counts = len(question.tables)
     numbers = question.statistics[counts:] if question.summed else ()
-    found = np.append(np.ones(counts), [_usual(question, statistic) for statistic in numbers])
+    usuals = np.append(np.ones(counts), [_usual(question, statistic) for statistic in numbers])
     return np.array(
-        [usual if own is None else own for usual, own in zip(found, named_tolerances(question, tolerance), strict=True)]
+        [
+            usual if aim is None else aim
+            for usual, aim in zip(usuals, named_tolerances(question, tolerance), strict=True)
+        ]
     )
 
 
 def named_tolerances(question: MarginalsQuestion, tolerance: object) -> list[float | None]:
     """The stated tolerance of each statistic by a table; None where nobody named it."""
-    found: list[float | None] = [None] * question.asked
+    tolerances: list[float | None] = [None] * question.asked
     if tolerance is None:
-        return found
+        return tolerances
     if not isinstance(tolerance, Mapping):
         raise ArgumentError(f"tolerance must be a dictionary by table, got {shown(tolerance)}: {_CURE}.")
     names: dict[str, list[int]] = {}
@@ -51,7 +54,7 @@ def named_tolerances(question: MarginalsQuestion, tolerance: object) -> list[flo
     for key in sorted(read, key=lambda key: not (isinstance(key, str) and key in names)):  # whole statistics first
         if isinstance(key, str) and key in names:
             for at in names[key]:
-                found[at] = read[key]
+                tolerances[at] = read[key]
             continue
         place = _pair(key)
         if place not in tables:
@@ -59,10 +62,10 @@ def named_tolerances(question: MarginalsQuestion, tolerance: object) -> list[flo
                 f"tolerance names {shown(key)}, which is no asked table: {_CURE}.",
                 code="tolerance_unknown",
                 key=Words(_text(key)),
-                known=Words(listed([_text((own.name, own.table)) for own in question.statistics])),
+                known=Words(listed([_text((one.name, one.table)) for one in question.statistics])),
             )
-        found[tables[place]] = read[key]
-    return found
+        tolerances[tables[place]] = read[key]
+    return tolerances
 
 
 def _text(key: object) -> str:
@@ -113,23 +116,23 @@ def plan_marginals_for_accuracy(
     if not gamma < 1:
         raise ArgumentError(f"failure must be a probability below 1, got {shown(failure)}: pass 0.05, say.")
     limits = read_tolerances(question, tolerance)
-    made = [_laplace(question, limits, gamma, delta)]
+    plans = [_laplace(question, limits, gamma, delta)]
     if delta is not None:
-        made.append(_gaussian(question, limits, gamma, ApproxDP(0.0, delta).delta))
-    first, found, reason = cheapest(made, delta)
+        plans.append(_gaussian(question, limits, gamma, ApproxDP(0.0, delta).delta))
+    first, others, reason = cheapest(plans, delta)
     assumed = f" {rows_assumed(question.assumed_rows)}" if question.means and question.rows is None else ""
-    return MarginalsAccuracy(first, found, reason + assumed)
+    return MarginalsAccuracy(first, others, reason + assumed)
 
 
 def _gaussian(question: MarginalsQuestion, limits: Floats, failure: float, delta: float) -> MarginalsPlan:
     targets = limits / (-float(ndtri(failure / 2)) * _GRID)
 
-    def most(made: MarginalsPlan) -> float:
-        return float((np.array([table.std for table in made.tables]) / targets).max())
+    def most(trial: MarginalsPlan) -> float:
+        return float((np.array([table.std for table in trial.tables]) / targets).max())
 
     def plan(budget: Budget) -> MarginalsPlan:
-        made = planned(question, budget, objective="max", tolerance=targets, mechanism="gaussian")
-        return _with_tolerances(made, limits)
+        trial = planned(question, budget, objective="max", tolerance=targets, mechanism="gaussian")
+        return _with_tolerances(trial, limits)
 
     mu = most(plan(GaussianDP(1.0)))
     return _first(plan, most, (ApproxDP(epsilon_of(mu * room, delta), delta) for room in (_ROOM, _ROOM**1000)))
@@ -139,8 +142,8 @@ def _laplace(question: MarginalsQuestion, limits: Floats, failure: float, delta:
     def plan(budget: Budget) -> MarginalsPlan:
         return planned(question, budget, objective="max", tolerance=limits, mechanism="laplace")
 
-    def most(made: MarginalsPlan) -> float:
-        return float((_quantiles(made, failure) / limits).max())
+    def most(trial: MarginalsPlan) -> float:
+        return float((_quantiles(trial, failure) / limits).max())
 
     epsilon = most(plan(PureDP(1.0))) * _ROOM
     pure = _first(plan, most, (PureDP(epsilon * room) for room in (1.0, _ROOM**1000)))
@@ -151,9 +154,9 @@ def _laplace(question: MarginalsQuestion, limits: Floats, failure: float, delta:
     best = plan(ApproxDP(high, delta))
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        made = plan(ApproxDP(middle, delta))
-        if most(made) <= 1:
-            high, best = middle, made
+        trial = plan(ApproxDP(middle, delta))
+        if most(trial) <= 1:
+            high, best = middle, trial
         else:
             low = middle
     return best
@@ -163,23 +166,23 @@ def _first(
     plan: Callable[[Budget], MarginalsPlan], most: Callable[[MarginalsPlan], float], budgets: Iterable[Budget]
 ) -> MarginalsPlan:
     for budget in budgets:
-        made = plan(budget)
-        if most(made) <= 1:
-            return made
+        trial = plan(budget)
+        if most(trial) <= 1:
+            return trial
     raise RangeError("no budget was found for this accuracy: accept a larger tolerance.")
 
 
-def _with_tolerances(made: MarginalsPlan, limits: Floats) -> MarginalsPlan:
+def _with_tolerances(chosen: MarginalsPlan, limits: Floats) -> MarginalsPlan:
     """The same plan, with the tolerances that were stated."""
-    return replace(made, numbers=replace(made.numbers, tolerance=limits))
+    return replace(chosen, numbers=replace(chosen.numbers, tolerance=limits))
 
 
-def _quantiles(made: MarginalsPlan, failure: float) -> Floats:
+def _quantiles(chosen: MarginalsPlan, failure: float) -> Floats:
     """How far each statistic is off with this probability, by its own law (of a mean, to first order)."""
-    question, found = made.question, []
-    for entry in made.tables:
+    question, factors = chosen.question, []
+    for entry in chosen.tables:
         attributes = tuple(sorted(question.numbers(entry.columns)))
         one = one_cell(question, attributes)
         channels = {(channel, *attributes): slope * one for channel, slope in question.parts(entry.statistic)}
-        found.append(half_width(question, made.noise, 1 - failure, entry.std, channels))
-    return np.array(found)
+        factors.append(half_width(question, chosen.noise, 1 - failure, entry.std, channels))
+    return np.array(factors)

@@ -47,11 +47,11 @@ def _lengths(workload: Workload, costs: Floats) -> Floats:
     """
     channel, rho = workload.blocks[:, 0], workload.spreads
     squares = np.square(workload.reach)
-    for made in workload.contributions:
-        if len(made.channels) > 1:
-            present, number = made.channels
-            offset, reach = -made.states[-1][0], made.states[0][1]
-            sums = [float(np.sqrt((rho * costs)[channel == at]).sum()) for at in made.channels]
+    for contribution in workload.contributions:
+        if len(contribution.channels) > 1:
+            present, number = contribution.channels
+            offset, reach = -contribution.states[-1][0], contribution.states[0][1]
+            sums = [float(np.sqrt((rho * costs)[channel == at]).sum()) for at in contribution.channels]
             lack, have = 2 * offset - 1, reach * sums[1]
             below = lack > 0 and have**2 * offset**2 < lack**2 * sums[0] ** 2 + lack * have**2
             mixture = have**2 * offset**2 / (lack**2 * sums[0] ** 2 + lack * have**2) if below else 1.0
@@ -71,12 +71,12 @@ def least_maximum(workload: Workload, tolerance: Floats, *, gap: float = 1e-4) -
     weights = np.full(square.size, 1 / square.size)
     best, bound = None, 0.0
     for _ in range(_ROUNDS):
-        found = least_sum(workload, weights / (workload.statistic_cells * square))
-        ratios = workload.variances(found.s) / square
-        bound = max(bound, found.value)
+        value = least_sum(workload, weights / (workload.statistic_cells * square))
+        ratios = workload.variances(value.s) / square
+        bound = max(bound, value.value)
         most = float(ratios.max())
         if best is None or most < best.value:
-            best = Allocation(found.s, most, most / bound)
+            best = Allocation(value.s, most, most / bound)
         best = best._replace(within=max(1.0, best.value / bound))
         if best.within <= 1 + gap:
             break

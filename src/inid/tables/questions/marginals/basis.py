@@ -34,18 +34,18 @@ class Contrasts(NamedTuple):
 @lru_cache(maxsize=512)
 def _splits(size: int) -> Whole:
     """One line per contrast: where its range starts, is divided and ends, then a/g, b/g and how often it was halved."""
-    found: list[Whole] = []
+    levels: list[Whole] = []
     low, high = np.zeros(1, dtype=np.int64), np.full(1, size, dtype=np.int64)
     while (divided := high - low > 1).any():
         low, high = low[divided], high[divided]
         left = (high - low) // 2
         right, middle = high - low - left, low + left
         divisor = np.gcd(left, right)
-        found.append(
-            np.stack([low, middle, high, left // divisor, right // divisor, np.full(low.size, len(found))], axis=1)
+        levels.append(
+            np.stack([low, middle, high, left // divisor, right // divisor, np.full(low.size, len(levels))], axis=1)
         )
         low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
-    lines = np.concatenate(found) if found else np.empty((0, 6), dtype=np.int64)
+    lines = np.concatenate(levels) if levels else np.empty((0, 6), dtype=np.int64)
     return lines[np.lexsort((lines[:, 5], lines[:, 0]))]  # each range before those inside it, from left to right
 
 
@@ -81,7 +81,7 @@ def _levels(size: int) -> tuple[_Halves, ...]:
     splits = _splits(size)
     depths = splits[:, 5]
     rows = [np.flatnonzero(depths == depth) for depth in range(int(depths.max(initial=-1)) + 1)]
-    return tuple(_Halves(own, splits[own, :3], np.stack([splits[own, 4], -splits[own, 3]], axis=1)) for own in rows)
+    return tuple(_Halves(row, splits[row, :3], np.stack([splits[row, 4], -splits[row, 3]], axis=1)) for row in rows)
 
 
 def contrasted(table: Floats, axis: int) -> Floats:
@@ -91,11 +91,11 @@ def contrasted(table: Floats, axis: int) -> Floats:
         return np.moveaxis(np.tensordot(contrast_matrix(size).astype(np.float64), table, axes=(1, axis)), 0, axis)
     # One level of halves after the other; a line of zeros closes the last range.
     lines = np.concatenate([np.moveaxis(table, axis, 0), np.zeros((1, *np.delete(table.shape, axis)))])
-    made = np.empty((size - 1, *lines.shape[1:]))
+    contrasts = np.empty((size - 1, *lines.shape[1:]))
     for rows, cuts, factors in _levels(size):
         sums = np.add.reduceat(lines, cuts.reshape(-1), axis=0).reshape(len(rows), 3, *lines.shape[1:])
-        made[rows] = np.einsum("kh,kh...->k...", factors.astype(np.float64), sums[:, :2])
-    return np.moveaxis(made, 0, axis)
+        contrasts[rows] = np.einsum("kh,kh...->k...", factors.astype(np.float64), sums[:, :2])
+    return np.moveaxis(contrasts, 0, axis)
 
 
 def _spread(block: Floats, size: int, axis: int) -> Floats:
@@ -105,13 +105,13 @@ def _spread(block: Floats, size: int, axis: int) -> Floats:
         back = (contrast_matrix(size) / squares[:, None]).T
         return np.moveaxis(np.tensordot(back, block, axes=(1, axis)), 0, axis)
     lines = np.moveaxis(block, axis, 0)
-    made = np.zeros((size, *lines.shape[1:]))
+    cells = np.zeros((size, *lines.shape[1:]))
     for rows, cuts, factors in _levels(size):
         halves = np.einsum("kh,k...->kh...", factors / squares[rows, None], lines[rows])
         lengths = np.diff(cuts, axis=1).reshape(-1)
         places = np.repeat(cuts[:, :2].reshape(-1) - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
-        made[places] += np.repeat(halves.reshape(-1, *lines.shape[1:]), lengths, axis=0)
-    return np.moveaxis(made, 0, axis)
+        cells[places] += np.repeat(halves.reshape(-1, *lines.shape[1:]), lengths, axis=0)
+    return np.moveaxis(cells, 0, axis)
 
 
 def analyse(table: Floats) -> Floats:
@@ -156,16 +156,16 @@ def synthesise(block: Floats, shape: tuple[int, ...], axes: tuple[int, ...]) -> 
 @lru_cache(maxsize=4096)
 def square_norms(sizes: tuple[int, ...]) -> tuple[tuple[int, ...], Whole]:
     """The squared lengths q of the rows of a block: each distinct one, ascending, and how often it occurs."""
-    found = {1: 1}
+    norms = {1: 1}
     for size in sizes:
         squares, times = np.unique(contrasts(size).squares, return_counts=True)
-        made: dict[int, int] = {}
-        for one, often in found.items():
+        products: dict[int, int] = {}
+        for one, often in norms.items():
             for two, times_two in zip(squares.tolist(), times.tolist(), strict=True):
-                made[one * two] = made.get(one * two, 0) + often * times_two  # whole numbers of any length
-        found = made
-    distinct = tuple(sorted(found))
-    return distinct, np.array([found[q] for q in distinct], dtype=np.int64)
+                products[one * two] = products.get(one * two, 0) + often * times_two  # whole numbers of any length
+        norms = products
+    distinct = tuple(sorted(norms))
+    return distinct, np.array([norms[q] for q in distinct], dtype=np.int64)
 
 
 @lru_cache(maxsize=64)

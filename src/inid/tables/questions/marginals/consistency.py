@@ -69,7 +69,9 @@ class Consistency:
         for table, block, weight in zip(*columns, strict=True):
             holders.setdefault(block, {})[table] = weight
         self._places = {
-            block: {table: at for at, table in enumerate(own)} for block, own in holders.items() if len(own) > 1
+            block: {table: at for at, table in enumerate(holding)}
+            for block, holding in holders.items()
+            if len(holding) > 1
         }
         # Wide ones first: the sums of narrow ones are sums of theirs.
         self._overlaps = {
@@ -80,22 +82,24 @@ class Consistency:
     def _overlap(self, block: int, weights: Sequence[float]) -> _Overlap:
         work = self._workload
         channel, attributes = int(work.blocks[block, 0]), work.attributes(block)
-        found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        places_of: dict[tuple[int, int], list[tuple[int, int]]] = {}
         alone = []
-        for table, own in self._places[block].items():
+        for table, mine in self._places[block].items():
             for i in self._axes[table]:
                 wide = tuple(sorted({*attributes, i}))
                 wider = work.block_numbers[channel, *wide]
                 if wider != block and wider in self._places:
-                    found.setdefault((wider, wide.index(i) + 1), []).append((self._places[wider][table], own))
+                    places_of.setdefault((wider, wide.index(i) + 1), []).append((self._places[wider][table], mine))
                     break
             else:
                 sizes = {at: work.sizes[i] for at, i in enumerate(self._axes[table]) if i not in attributes}
                 shape = tuple(1 if at in sizes else work.sizes[i] for at, i in enumerate(self._axes[table]))
-                alone.append(_OfTable(own, table, tuple(sorted(sizes, reverse=True)), shape, math.prod(sizes.values())))
+                alone.append(
+                    _OfTable(mine, table, tuple(sorted(sizes, reverse=True)), shape, math.prod(sizes.values()))
+                )
         inside = [
-            _Inside(wider, np.array([their for their, _ in places]), np.array([own for _, own in places]), axis)
-            for (wider, axis), places in found.items()
+            _Inside(wider, np.array([their for their, _ in places]), np.array([mine for _, mine in places]), axis)
+            for (wider, axis), places in places_of.items()
         ]
         own_sizes = tuple(work.sizes[i] for i in attributes)
         return _Overlap(own_sizes, np.array(weights), tuple(inside), tuple(alone))
@@ -105,8 +109,8 @@ class Consistency:
         sums: dict[int, Floats] = {}
         for block, overlap in self._overlaps.items():
             stack = np.empty((overlap.weights.size, *overlap.sizes))
-            for wider, theirs, own, axis in overlap.inside:
-                stack[own] = _sum_along(sums[wider][theirs], axis)
+            for wider, theirs, mine, axis in overlap.inside:
+                stack[mine] = _sum_along(sums[wider][theirs], axis)
             for place, table, axes, _, _ in overlap.of_tables:
                 part = tables[table]
                 for axis in axes:
@@ -116,8 +120,8 @@ class Consistency:
         # What is added to the sums of each overlap: of narrow ones it is spread over a wider one, then over a table.
         added = {block: _apart(self._overlaps[block].weights, stack) for block, stack in sums.items()}
         for block, overlap in reversed(self._overlaps.items()):
-            for wider, theirs, own, axis in overlap.inside:
-                spread = np.expand_dims(added[block][own], axis)
+            for wider, theirs, mine, axis in overlap.inside:
+                spread = np.expand_dims(added[block][mine], axis)
                 added[wider][theirs] += spread / self._overlaps[wider].sizes[axis - 1]
             for place, table, _, shape, cells in overlap.of_tables:
                 into = tables[table]
@@ -126,10 +130,10 @@ class Consistency:
 
 def _apart(weights: Floats, stack: Floats) -> Floats:
     """R_B - r_B(A) of every table A, from their sums over B."""
-    found = np.asarray(np.tensordot(weights, stack, axes=1) - stack)
-    for axis in range(1, found.ndim):
-        found -= np.expand_dims(_sum_along(found, axis) / found.shape[axis], axis)
-    return found
+    gaps = np.asarray(np.tensordot(weights, stack, axes=1) - stack)
+    for axis in range(1, gaps.ndim):
+        gaps -= np.expand_dims(_sum_along(gaps, axis) / gaps.shape[axis], axis)
+    return gaps
 
 
 def _sum_along(table: Floats, axis: int) -> Floats:
@@ -168,15 +172,15 @@ _FUZZ = 1e-6  # sums of the same cells in two tables differ by less, in units of
 
 def integer_tables(tables: Mapping[Attributes, Floats], total: int) -> dict[Attributes, Floats]:
     """Whole numbers near tables that agree, none negative, with that total; they agree as far as the statement says."""
-    found: dict[Attributes, Floats] = {(): np.array(float(total))}
+    settled: dict[Attributes, Floats] = {(): np.array(float(total))}
     for attributes in [*_overlaps(tables), *filter(None, tables)]:
         whole = next(table for table in tables if set(attributes) <= set(table))
         values = tables[whole].sum(axis=tuple(at for at, i in enumerate(whole) if i not in attributes))
-        inside = [own for own in found if own != attributes and set(own) <= set(attributes)]
-        outermost = [own for own in inside if not any(set(own) < set(other) for other in inside)]
-        fixed = {tuple(attributes.index(i) for i in own): found[own] for own in outermost}
-        found[attributes] = rounded(values, fixed)
-    return {attributes: found[attributes] for attributes in tables}
+        inside = [part for part in settled if part != attributes and set(part) <= set(attributes)]
+        outermost = [part for part in inside if not any(set(part) < set(other) for other in inside)]
+        fixed = {tuple(attributes.index(i) for i in part): settled[part] for part in outermost}
+        settled[attributes] = rounded(values, fixed)
+    return {attributes: settled[attributes] for attributes in tables}
 
 
 def _overlaps(tables: Iterable[Attributes]) -> list[Attributes]:
@@ -192,14 +196,14 @@ def _overlaps(tables: Iterable[Attributes]) -> list[Attributes]:
 
 def rounded(values: Floats, fixed: Mapping[Attributes, Floats]) -> Floats:
     """Whole numbers near the values, with these sums."""
-    whole = np.floor(np.maximum(values - _FUZZ, 0.0))
-    lacking = [_Lacking(axes, sums, whole) for axes, sums in _in_order(fixed)]
-    order = np.argsort(-(values - whole), axis=None, kind="stable")
+    integers = np.floor(np.maximum(values - _FUZZ, 0.0))
+    lacking = [_Lacking(axes, sums, integers) for axes, sums in _in_order(fixed)]
+    order = np.argsort(-(values - integers), axis=None, kind="stable")
     left = max(int(lacking[0].number.sum()), 0)
-    left -= _fill_in_order(whole, lacking, order, left)
+    left -= _fill_in_order(integers, lacking, order, left)
     for _ in range(left):
-        _put(_cell_that_lacks(values, lacking), whole, lacking)
-    return whole
+        _put(_cell_that_lacks(values, lacking), integers, lacking)
+    return integers
 
 
 @dataclass
@@ -209,55 +213,55 @@ class _Lacking:
     axes: Attributes
     number: Floats
 
-    def __init__(self, axes: Attributes, sums: Floats, whole: Floats) -> None:
+    def __init__(self, axes: Attributes, sums: Floats, integers: Floats) -> None:
         self.axes = axes
-        self.number = np.array(sums - whole.sum(axis=tuple(at for at in range(whole.ndim) if at not in axes)))
+        self.number = np.array(sums - integers.sum(axis=tuple(at for at in range(integers.ndim) if at not in axes)))
 
     def places(self, cells: Sequence[Places]) -> Places:
         """Where each of these cells counts among the numbers in a row."""
-        own = [cells[axis] for axis in self.axes]
-        return np.ravel_multi_index(own, self.number.shape) if own else np.zeros(cells[0].size, dtype=np.intp)
+        cell = [cells[axis] for axis in self.axes]
+        return np.ravel_multi_index(cell, self.number.shape) if cell else np.zeros(cells[0].size, dtype=np.intp)
 
 
-def _fill_in_order(whole: Floats, lacking: Sequence[_Lacking], order: Places, most: int) -> int:
+def _fill_in_order(integers: Floats, lacking: Sequence[_Lacking], order: Places, most: int) -> int:
     """Put ones, at most so many, where every fixed sum still lacks something, in this order of cells; how many."""
-    numbers = [own.number.reshape(-1).tolist() for own in lacking]
+    numbers = [margin.number.reshape(-1).tolist() for margin in lacking]
     filled: list[int] = []
     for start in range(0, order.size, _AT_ONCE):
         some = order[start : start + _AT_ONCE]
-        cells = np.unravel_index(some, whole.shape)
-        places = np.array([own.places(cells) for own in lacking])
+        cells = np.unravel_index(some, integers.shape)
+        places = np.array([margin.places(cells) for margin in lacking])
         # What lacks nothing by now will not lack anything later: most cells are passed over without a look.
-        lack = np.logical_and.reduce([np.array(own)[at] > 0 for own, at in zip(numbers, places, strict=True)])
+        lack = np.logical_and.reduce([np.array(margin)[at] > 0 for margin, at in zip(numbers, places, strict=True)])
         for cell, *keys in zip(some[lack].tolist(), *places[:, lack].tolist(), strict=True):
             if len(filled) < most and min(map(list.__getitem__, numbers, keys)) > 0:
                 filled.append(cell)
                 for number, key in zip(numbers, keys, strict=True):
                     number[key] -= 1
-    whole.flat[np.array(filled, dtype=np.intp)] += 1
-    for own, number in zip(lacking, numbers, strict=True):
-        own.number = np.reshape(number, own.number.shape)
+    integers.flat[np.array(filled, dtype=np.intp)] += 1
+    for margin, number in zip(lacking, numbers, strict=True):
+        margin.number = np.reshape(number, margin.number.shape)
     return len(filled)
 
 
-def _put(cell: Sequence[int], whole: Floats, lacking: Sequence[_Lacking]) -> None:
-    whole[tuple(cell)] += 1
-    for own in lacking:
-        own.number[tuple(cell[axis] for axis in own.axes)] -= 1
+def _put(cell: Sequence[int], integers: Floats, lacking: Sequence[_Lacking]) -> None:
+    integers[tuple(cell)] += 1
+    for margin in lacking:
+        margin.number[tuple(cell[axis] for axis in margin.axes)] -= 1
 
 
 def _cell_that_lacks(values: Floats, lacking: Sequence[_Lacking]) -> list[int]:
     """A cell at which every fixed sum lacks something, or most of them; else the largest it can be."""
     chosen: dict[int, int] = {}
-    for own in lacking:
-        number = np.where(own.number > 0, 1.0, 0.0)
-        for at, axis in enumerate(own.axes):
+    for margin in lacking:
+        number = np.where(margin.number > 0, 1.0, 0.0)
+        for at, axis in enumerate(margin.axes):
             if axis in chosen:
                 known = np.arange(number.shape[at]) == chosen[axis]
                 number = number * known.reshape([-1 if other == at else 1 for other in range(number.ndim)])
         if number.any():
             keys = np.unravel_index(int(number.argmax()), number.shape)
-            chosen |= dict(zip(own.axes, map(int, keys), strict=True))
+            chosen |= dict(zip(margin.axes, map(int, keys), strict=True))
     rest = values[tuple(chosen.get(axis, slice(None)) for axis in range(values.ndim))]
     free = iter(np.unravel_index(int(rest.argmax()), rest.shape)) if rest.ndim else iter(())
     return [chosen[axis] if axis in chosen else int(next(free)) for axis in range(values.ndim)]
@@ -267,7 +271,7 @@ def _in_order(fixed: Mapping[Attributes, Floats]) -> Iterator[tuple[Attributes, 
     """Fixed sums so that each has as much as it can in common with one before it."""
     left, before = dict(fixed), set[int]()
     while left:
-        axes = max(left, key=lambda own: len(before & set(own)))
+        axes = max(left, key=lambda axis_set: len(before & set(axis_set)))
         before |= set(axes)
         yield axes, left.pop(axes)
 
@@ -326,9 +330,9 @@ def tidied(workload: Workload, tables: Mapping[int, Floats], tau: Floats, total:
 
 def onto_simplex(values: Floats, total: float) -> Floats:
     """The nearest non-negative array with that sum."""
-    found = np.empty(values.shape)
-    _onto_simplex(values, found, total, 0.0)
-    return found
+    projected = np.empty(values.shape)
+    _onto_simplex(values, projected, total, 0.0)
+    return projected
 
 
 def _onto_simplex(values: Floats, into: Floats, total: float, guess: float) -> float:

@@ -57,19 +57,19 @@ class LeastSquares:
         columns = (workload.table_of.tolist(), workload.block_of.tolist(), block_weights(workload, tau).tolist())
         self._inside: dict[int, list[tuple[int, _Places, float]]] = {}
         for table, block, weight in zip(*columns, strict=True):
-            own = set(workload.attributes(block))
-            places = tuple(slice(1, None) if i in own else 0 for i in workload.tables[table, 1:].tolist() if i >= 0)
+            axes = set(workload.attributes(block))
+            places = tuple(slice(1, None) if i in axes else 0 for i in workload.tables[table, 1:].tolist() if i >= 0)
             self._inside.setdefault(table, []).append((block, places, weight))
 
     def blocks(self, tables: Mapping[int, Floats]) -> dict[int, Floats]:
         """The estimate of the residuals of every block."""
-        found: dict[int, Floats] = {}
+        residuals: dict[int, Floats] = {}
         for table, inside in self._inside.items():
-            whole = _along_all_axes(tables[table])
+            residual = _along_all_axes(tables[table])
             for block, places, weight in inside:
-                part = whole[places] * weight
-                found[block] = found[block] + part if block in found else part
-        return found
+                part = residual[places] * weight
+                residuals[block] = residuals[block] + part if block in residuals else part
+        return residuals
 
 
 def _along_all_axes(table: Floats) -> Floats:
@@ -94,17 +94,17 @@ class Answers:
     @cached_property
     def _lines(self) -> list[Floats]:
         """Of each kind of block: the residuals in their own order, one line per block."""
-        return [own.gathered(self.values) for own in self.residuals.order.alike]
+        return [alike.gathered(self.values) for alike in self.residuals.order.alike]
 
     @cached_property
     def _spreads(self) -> Floats:
         """s_B of every block; 0 for a public total."""
-        found = np.zeros(len(self.residuals.workload.blocks))
-        for own in self.residuals.order.alike:
-            squares = np.empty(own.entries)
-            squares[own.by_square] = np.repeat(own.lengths, own.times)
-            found[own.blocks] = (np.square(own.gathered(self.scales)) / squares).max(axis=1)
-        return found
+        spreads = np.zeros(len(self.residuals.workload.blocks))
+        for alike in self.residuals.order.alike:
+            squares = np.empty(alike.entries)
+            squares[alike.by_square] = np.repeat(alike.lengths, alike.times)
+            spreads[alike.blocks] = (np.square(alike.gathered(self.scales)) / squares).max(axis=1)
+        return spreads
 
     def _block(self, *key: int) -> Floats:
         block = self.residuals.workload.block_numbers[key]
@@ -154,8 +154,8 @@ class Answers:
                 axes = tuple(names.index(i) for i in inside)
                 others = tuple(at for at in range(len(names)) if at not in axes)
                 gathered = analyse(ordered.sum(axis=others)) / math.prod(sizes[at] for at in others)
-                own = tuple(sizes[at] for at in axes)
-                roots = np.sqrt(np.array([float(q) for q in square_norms(own)[0]]))[square_places(own)]
+                shape = tuple(sizes[at] for at in axes)
+                roots = np.sqrt(np.array([float(q) for q in square_norms(shape)[0]]))[square_places(shape)]
                 roots = roots.reshape(gathered.shape)
                 shares[inside] = shares.get(inside, np.zeros(gathered.shape)) + gathered / roots
         variance = sum(self._spread(channel, *inside) * float(np.square(part).sum()) for inside, part in shares.items())
@@ -166,10 +166,10 @@ class Answers:
         return (channel, *sorted(attributes)) in self.residuals.workload.block_numbers
 
     def _inside(self, attributes: tuple[int, ...], channel: int) -> list[tuple[int, ...]]:
-        found = [inside for number in range(len(attributes) + 1) for inside in combinations(attributes, number)]
-        if not all((channel, *inside) in self.residuals.workload.block_numbers for inside in found):
+        subsets = [inside for number in range(len(attributes) + 1) for inside in combinations(attributes, number)]
+        if not all((channel, *inside) in self.residuals.workload.block_numbers for inside in subsets):
             raise ArgumentError(f"the table over {attributes} is not inside any table that was asked.")
-        return found
+        return subsets
 
 
 # From exact tables to the numbers that a plan releases, and from noisy ones to answers.
@@ -177,42 +177,43 @@ class Answers:
 _CELLS_AT_ONCE = 2**20  # of alike tables that are transformed together
 
 
-def exact_numbers(question: MarginalsQuestion, made: Sequence[ExactTable], noise: NoisePlan) -> Floats:
+def exact_numbers(question: MarginalsQuestion, tables: Sequence[ExactTable], noise: NoisePlan) -> Floats:
     """The exact numbers that a plan releases, in the units of the answers, from the maximal tables.
 
     Each is held to its public limit as a whole number, which is 1-Lipschitz and does nothing within `max_rows`; then it
     becomes a float (which the sensitivity allows for) and is multiplied by its unit, a power of two.
     """
-    whole = _WholeTables(question, made)
+    integers = _WholeTables(question, tables)
     if noise.sensitivity.kind != "ellipsoid":
         parts = []
         for channel, *attributes in question.workload.tables.tolist():
             inside = tuple(i for i in attributes if i >= 0)
             limit, unit = question.integer_limit(channel, ())
-            parts.append(np.clip(whole.table(channel, inside), -limit, limit).reshape(-1).astype(np.float64) * unit)
+            parts.append(np.clip(integers.table(channel, inside), -limit, limit).reshape(-1).astype(np.float64) * unit)
         return np.concatenate(parts)
     coordinates, work = question.coordinates, question.workload
-    parts = [np.clip([whole.table(0, ())] * coordinates.public_totals, 0, question.max_rows).astype(np.float64)]
-    for own in coordinates.order.alike:
-        limit, unit = question.integer_limit(own.channel, work.attributes(int(own.blocks[0])))
-        step = max(_CELLS_AT_ONCE // math.prod(own.sizes), 1)
+    parts = [np.clip([integers.table(0, ())] * coordinates.public_totals, 0, question.max_rows).astype(np.float64)]
+    for alike in coordinates.order.alike:
+        limit, unit = question.integer_limit(alike.channel, work.attributes(int(alike.blocks[0])))
+        step = max(_CELLS_AT_ONCE // math.prod(alike.sizes), 1)
         lines = []
-        for start in range(0, own.blocks.size, step):
+        for start in range(0, alike.blocks.size, step):
             some = [
-                whole.table(own.channel, work.attributes(block)) for block in own.blocks[start : start + step].tolist()
+                integers.table(alike.channel, work.attributes(block))
+                for block in alike.blocks[start : start + step].tolist()
             ]
             lines.append(np.clip(analyse_whole(np.stack(some), first=1), -limit, limit).reshape(len(some), -1))
-        parts.append(own.scattered(np.concatenate(lines).astype(np.float64) * unit))
+        parts.append(alike.scattered(np.concatenate(lines).astype(np.float64) * unit))
     return np.concatenate(parts)
 
 
 class _WholeTables:
     """Any table inside a maximal one, with its attributes ascending, as whole numbers."""
 
-    def __init__(self, question: MarginalsQuestion, made: Sequence[ExactTable]) -> None:
+    def __init__(self, question: MarginalsQuestion, tables: Sequence[ExactTable]) -> None:
         self._numbers = [question.numbers(table) for table in question.maximal]
         self._whole = {tuple(sorted(numbers)): at for at, numbers in enumerate(self._numbers)}
-        self._made, self._question = made, question
+        self._made, self._question = tables, question
         self._holding: dict[int, list[int]] = {at: [] for at in range(len(question.columns))}
         for at, attributes in enumerate(self._numbers):
             for attribute in attributes:
@@ -226,20 +227,20 @@ class _WholeTables:
             candidates = self._holding[attributes[0]] if attributes else range(len(self._numbers))
             at = next(at for at in candidates if channel in self._made[at] and inside <= set(self._numbers[at]))
         others = tuple(axis for axis, attribute in enumerate(self._numbers[at]) if attribute not in inside)
-        found = np.asarray(self._made[at][channel].sum(axis=others))
+        sums = np.asarray(self._made[at][channel].sum(axis=others))
         if channel in self._presences:  # 16 (p - t)
             taken = round(self._question.offset / OFFSET_UNIT)
-            found = found * round(1 / OFFSET_UNIT) - taken * np.asarray(self._made[at][0].sum(axis=others))
-        return found
+            sums = sums * round(1 / OFFSET_UNIT) - taken * np.asarray(self._made[at][0].sum(axis=others))
+        return sums
 
 
 def answers_of(question: MarginalsQuestion, values: Floats, noise: NoisePlan) -> Answers:
     """Noisy numbers, ready to be read as tables that agree with each other."""
-    made, work = question.coordinates, question.workload
+    coordinates, work = question.coordinates, question.workload
     if noise.sensitivity.kind == "ellipsoid":
-        start = made.public_totals
+        start = coordinates.public_totals
         total = float(values[0]) if start else None
-        return Answers(made, values[start:], noise.scales[start:], total)
+        return Answers(coordinates, values[start:], noise.scales[start:], total)
     tau = np.sqrt(2.0) * question.scales(noise)
     ends = np.append(0, np.cumsum(work.cells)).astype(np.int64)
     noisy = {}
@@ -249,10 +250,10 @@ def answers_of(question: MarginalsQuestion, values: Floats, noise: NoisePlan) ->
     estimates, exact = LeastSquares(work, tau).blocks(noisy), precisions(work, tau)
     every = question.every_block
     parts, scales = [], []
-    for own in every.order.alike:
-        parts.append(own.scattered(np.stack([estimates[block].reshape(-1) for block in own.blocks.tolist()])))
-        lengths = np.repeat(own.lengths, own.times)[None, :] / exact[own.blocks][:, None]
+    for alike in every.order.alike:
+        parts.append(alike.scattered(np.stack([estimates[block].reshape(-1) for block in alike.blocks.tolist()])))
+        lengths = np.repeat(alike.lengths, alike.times)[None, :] / exact[alike.blocks][:, None]
         squares = np.empty(lengths.shape)
-        squares[:, own.by_square] = lengths
-        scales.append(own.scattered(np.sqrt(squares)))
+        squares[:, alike.by_square] = lengths
+        scales.append(alike.scattered(np.sqrt(squares)))
     return Answers(every, np.concatenate(parts), np.concatenate(scales))

@@ -71,7 +71,7 @@ def asked_statistic(question: MarginalsQuestion, columns: Sequence[str], kind: s
     return TableStatistic(kind, column, tuple(columns))  # type: ignore[arg-type]
 
 
-def combination_record(name: str, cells: Cells, column: str | None, found: Combination) -> dict[str, Any]:
+def combination_record(name: str, cells: Cells, column: str | None, combination: Combination) -> dict[str, Any]:
     """A combination and its answer as JSON-safe values."""
     tables = [
         {
@@ -83,7 +83,7 @@ def combination_record(name: str, cells: Cells, column: str | None, found: Combi
         }
         for columns, counts in cells.items()
     ]
-    return {"name": name, "sum": column, "tables": tables, **found._asdict()}
+    return {"name": name, "sum": column, "tables": tables, **combination._asdict()}
 
 
 def combination_from(record: Mapping[str, Any]) -> tuple[Cells, str | None]:
@@ -100,16 +100,16 @@ def _weights(question: MarginalsQuestion, names: Marginal, counts: object, colum
     if not isinstance(counts, Mapping):
         raise ArgumentError(f"the cells of {names} must be a dictionary by keys, got {shown(counts)}.")
     levels = [question.domains.levels(name) for name in names]
-    found = np.zeros(tuple(map(len, levels)))
+    weights = np.zeros(tuple(map(len, levels)))
     largest = 1.0 if column is None else max(map(abs, question.bounds[column]))
     for keys, weight in counts.items():
         cell = keys if isinstance(keys, tuple) else (keys,)
         places = [_place(key, level) for key, level in zip(cell, levels, strict=False)]
         if len(cell) != len(names) or None in places:
             raise ArgumentError(f"the table {names} has no cell {shown(keys)}: give one key per column.")
-        found[tuple(places)] += _weight(f"the count of {cell}", weight, largest)
+        weights[tuple(places)] += _weight(f"the count of {cell}", weight, largest)
     attributes = question.numbers(names)
-    return np.transpose(found, np.argsort(attributes)) if attributes else found
+    return np.transpose(weights, np.argsort(attributes)) if attributes else weights
 
 
 def _weight(what: str, weight: object, largest: float) -> float:
@@ -172,9 +172,9 @@ class MarginalsResult(Result):
                 raise ArgumentError("tidy=True is for counts: means and sums have no such form.")
             attributes = self.question.numbers(statistic.table)
             return self._frame(columns, {"estimate": self._tidy_table(attributes, integers=integers)})
-        made = self._tables.published(statistic)
+        published = self._tables.published(statistic)
         names = ("estimate", "lower", "upper", "std")
-        return self._frame(columns, {name: getattr(made, name) for name in names})
+        return self._frame(columns, {name: getattr(published, name) for name in names})
 
     def combine(
         self,
@@ -235,9 +235,12 @@ class MarginalsResult(Result):
         head += "" if self.private else NOT_PRIVATE
         rows = [["table", "cell", "estimate", "interval", "std"]]
         for statistic in asked:
-            made = self._tables.published(statistic)
+            published = self._tables.published(statistic)
             cells = product(*(self.question.domains.levels(column) for column in statistic.table))
-            numbers = (part.reshape(-1).tolist() for part in (made.estimate, made.lower, made.upper, made.std))
+            numbers = (
+                part.reshape(-1).tolist()
+                for part in (published.estimate, published.lower, published.upper, published.std)
+            )
             for cell, value, low, high, std in zip(cells, *numbers, strict=True):
                 ends = f"[{low:.6g}, {high:.6g}]"
                 rows.append([statistic.label, ", ".join(map(str, cell)), f"{value:.6g}", ends, f"{std:.4g}"])
@@ -265,11 +268,11 @@ class MarginalsResult(Result):
         tau = np.array([answers.deviation(attributes) for attributes in numbers])
         total = max(float(answers.table(())), 0.0)
         counts = workload_of(self.question.workload.sizes, numbers)
-        made = tidied(counts, tables, np.maximum(tau, 1e-300), total)
+        adjusted = tidied(counts, tables, np.maximum(tau, 1e-300), total)
         places = {tuple(sorted(attributes)): at for at, attributes in enumerate(numbers)}
         counts_alone = replace(self.question, means={}, sums={})
         outermost = map(self.question.numbers, counts_alone.maximal)  # in the order of the attributes
-        return {table: made[places[table]] for table in outermost}, round(total)
+        return {table: adjusted[places[table]] for table in outermost}, round(total)
 
     @cached_property
     def _whole(self) -> dict[tuple[int, ...], Floats]:
@@ -278,5 +281,5 @@ class MarginalsResult(Result):
     def _tidy_table(self, attributes: tuple[int, ...], *, integers: bool) -> Floats:
         tables = self._whole if integers else self._tidied[0]
         holder = next(table for table in tables if set(attributes) <= set(table))
-        found = tables[holder].sum(axis=tuple(axis for axis, i in enumerate(holder) if i not in attributes))
-        return np.transpose(found, [sorted(attributes).index(i) for i in attributes]) if attributes else found
+        cells = tables[holder].sum(axis=tuple(axis for axis, i in enumerate(holder) if i not in attributes))
+        return np.transpose(cells, [sorted(attributes).index(i) for i in attributes]) if attributes else cells

@@ -62,13 +62,13 @@ class AlikeBlocks:
 
     def gathered(self, values: Floats) -> Floats:
         """Their part of numbers by coordinate: one line per block, residuals in their own order."""
-        found = np.empty((self.blocks.size, self.entries))
+        entries = np.empty((self.blocks.size, self.entries))
         at, first = self.start, 0
         for times in self.times.tolist():
             part = values[at : at + self.blocks.size * times].reshape(-1, times)
-            found[:, self.by_square[first : first + times]] = part
+            entries[:, self.by_square[first : first + times]] = part
             at, first = at + part.size, first + times
-        return found
+        return entries
 
     def scattered(self, lines: Floats) -> Floats:
         """The coordinates of numbers with one line per block: the inverse of `gathered`."""
@@ -88,25 +88,25 @@ class ResidualOrder:
     @cached_property
     def counts(self) -> Whole:
         """How many coordinates each run has."""
-        return self._joined(lambda own: np.repeat(own.times, own.blocks.size))
+        return self._joined(lambda group: np.repeat(group.times, group.blocks.size))
 
     def runs_of(self, per_block: Floats) -> Floats:
         """Numbers by block, repeated for each of its runs."""
-        return self._joined(lambda own: np.tile(per_block[own.blocks], len(own.squares)))
+        return self._joined(lambda group: np.tile(per_block[group.blocks], len(group.squares)))
 
     def times_lengths(self, per_block: Floats) -> Floats:
         """q, rounded up, times numbers by block, for each run."""
-        return self._joined(lambda own: np.outer(own.lengths, per_block[own.blocks]).reshape(-1))
+        return self._joined(lambda group: np.outer(group.lengths, per_block[group.blocks]).reshape(-1))
 
     @cached_property
     def place(self) -> dict[int, tuple[int, int]]:
         """Of each block, its kind and its line there."""
         return {
-            block: (at, line) for at, own in enumerate(self.alike) for line, block in enumerate(own.blocks.tolist())
+            block: (at, line) for at, group in enumerate(self.alike) for line, block in enumerate(group.blocks.tolist())
         }
 
     def _joined(self, part: Callable[[AlikeBlocks], NDArray[Any]]) -> NDArray[Any]:
-        return np.concatenate([part(own) for own in self.alike])
+        return np.concatenate([part(group) for group in self.alike])
 
 
 def order_of(workload: Workload, blocks: Places) -> ResidualOrder:
@@ -116,20 +116,20 @@ def order_of(workload: Workload, blocks: Places) -> ResidualOrder:
     kinds = np.column_stack([workload.blocks[blocks, 0], extended[workload.blocks[blocks, 1:]]])
     distinct, which = distinct_rows(kinds, sizes.size)
     members = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which, minlength=len(distinct)))[:-1])
-    found, runs, start = [], 0, 0
+    groups, runs, start = [], 0, 0
     for (channel, *places), member in zip(distinct.tolist(), members, strict=True):
-        own = tuple(int(sizes[at]) for at in places if at >= 0)
-        squares, times = square_norms(own)
-        found.append(AlikeBlocks(channel, own, blocks[member], squares, times, runs, start))
+        shape = tuple(int(sizes[at]) for at in places if at >= 0)
+        squares, times = square_norms(shape)
+        groups.append(AlikeBlocks(channel, shape, blocks[member], squares, times, runs, start))
         runs += member.size * len(squares)
-        start = found[-1].stop
-    return ResidualOrder(tuple(found))
+        start = groups[-1].stop
+    return ResidualOrder(tuple(groups))
 
 
 def float_up(value: int) -> float:
     """The nearest float that is not below a whole number."""
-    found = float(value)
-    return found if int(found) >= value else float(np.nextafter(found, np.inf))
+    rounded = float(value)
+    return rounded if int(rounded) >= value else float(np.nextafter(rounded, np.inf))
 
 
 # What neighbours spend on the blocks of a workload, for given rates w_B = 1 / s_B: never below the truth (M2, M7, M8).
@@ -162,35 +162,36 @@ def spending(work: Workload, rates: Floats, neighbours: str, *, vanishing: bool)
         yield alone(work, rates)
     if neighbours == "replace":
         base = work.spreads * rates * _UP
-        choices = [_Choices(work, made) for made in work.contributions]
+        choices = [_Choices(work, contribution) for contribution in work.contributions]
         for lowest, highest in _products(work):
-            yield np.concatenate([made.worst(base, lowest, highest) for made in choices])
+            yield np.concatenate([contribution.worst(base, lowest, highest) for contribution in choices])
 
 
 def alone(work: Workload, rates: Floats) -> Floats:
     """What one row more or less spends."""
     base = work.spreads * rates * _UP
     parts = []
-    for made in work.contributions:
-        own = [np.flatnonzero(work.blocks[:, 0] == channel) for channel in made.channels]
-        found = [
-            np.concatenate([base[at] * (u * u) for at, u in zip(own, state, strict=True)]) for state in made.states
+    for contribution in work.contributions:
+        places = [np.flatnonzero(work.blocks[:, 0] == channel) for channel in contribution.channels]
+        sizes = [
+            np.concatenate([base[at] * (u * u) for at, u in zip(places, state, strict=True)])
+            for state in contribution.states
         ]
-        parts.append(_largest(found))
+        parts.append(_largest(sizes))
     return np.concatenate(parts) * _UP
 
 
 class _Choices:
     """The pairs of states of a contribution, each as what it makes of its blocks."""
 
-    def __init__(self, work: Workload, made: Contribution) -> None:
-        own = [np.flatnonzero(work.blocks[:, 0] == channel) for channel in made.channels]
-        self.at = np.concatenate(own)
+    def __init__(self, work: Workload, contribution: Contribution) -> None:
+        places = [np.flatnonzero(work.blocks[:, 0] == channel) for channel in contribution.channels]
+        self.at = np.concatenate(places)
         pairs = set()
-        for one, two in combinations_with_replacement(made.states, 2):
+        for one, two in combinations_with_replacement(contribution.states, 2):
             # What counts of a pair: u^2 + u'^2 and 2 u u' of each channel.
             pairs.add(tuple((u * u + v * v, 2 * u * v) for u, v in zip(one, two, strict=True)))
-        lengths = [part.size for part in own]
+        lengths = [part.size for part in places]
         self.pairs = [
             tuple(np.repeat([entry[side] for entry in pair], lengths) for side in (0, 1)) for pair in sorted(pairs)
         ]
@@ -198,14 +199,14 @@ class _Choices:
     def worst(self, base: Floats, lowest: Floats, highest: Floats) -> Floats:
         """The terms of the pair that spends most, for products g_BD between two limits."""
         low, high = lowest[self.at], highest[self.at]
-        found = [base[self.at] * (squares - np.minimum(twice * low, twice * high)) for squares, twice in self.pairs]
-        return _largest(found) * _UP
+        spent = [base[self.at] * (squares - np.minimum(twice * low, twice * high)) for squares, twice in self.pairs]
+        return _largest(spent) * _UP
 
 
-def _largest(found: list[Floats]) -> Floats:
-    if len(found) == 1:
-        return found[0]
-    return max(found, key=lambda terms: float(terms.sum())) * _UP_OF_SUMS
+def _largest(arrays: list[Floats]) -> Floats:
+    if len(arrays) == 1:
+        return arrays[0]
+    return max(arrays, key=lambda terms: float(terms.sum())) * _UP_OF_SUMS
 
 
 def _products(work: Workload) -> Iterator[tuple[Floats, Floats]]:
@@ -227,8 +228,8 @@ def _products(work: Workload) -> Iterator[tuple[Floats, Floats]]:
         for chosen in combinations(used, number):
             differs = np.zeros(len(work.sizes) + 1, dtype=bool)
             differs[list(chosen)] = True  # the padding -1 reads the last, which never differs
-            found = np.where(differs[inside], factors, 1.0).prod(axis=1)
-            yield found, found
+            products = np.where(differs[inside], factors, 1.0).prod(axis=1)
+            yield products, products
 
 
 # The ellipsoid in which one person's residuals lie, for given shares of the budget, with its proof (M6, M7, M8).
@@ -301,16 +302,16 @@ class Residuals:
     def rows_of(self, sensitivity: Sensitivity) -> NDArray[np.intp] | None:
         """The row of an ellipsoid in these coordinates that each run belongs to; None where a row ends inside a run."""
         counts = np.ones(sensitivity.limits.size, np.int64) if sensitivity.counts is None else sensitivity.counts
-        ends, own = np.cumsum(counts), np.append(np.ones(self.public_totals, np.int64), self.counts)
-        runs = np.cumsum(own)
+        ends, multiplicities = np.cumsum(counts), np.append(np.ones(self.public_totals, np.int64), self.counts)
+        runs = np.cumsum(multiplicities)
         if ends[-1] != runs[-1] or not (runs[np.searchsorted(runs, ends)] == ends).all():
             return None
-        return np.searchsorted(ends, runs - own, side="right")[self.public_totals :]
+        return np.searchsorted(ends, runs - multiplicities, side="right")[self.public_totals :]
 
     def prove(self) -> None:
         """Check that the ellipsoid holds every difference."""
-        found = spending(self.workload, self._rates(), self.neighbours, vanishing=self.vanishing)
-        most = max(_sum_up(terms) for terms in found)
+        proof = spending(self.workload, self._rates(), self.neighbours, vanishing=self.vanishing)
+        most = max(_sum_up(terms) for terms in proof)
         room = 1.0 if self.slack is None else max(1 - self.rounding, 0.0) ** 2 * (2 - _UP)
         if not most <= int(room * 2.0**_BITS):
             raise GuaranteeError(
@@ -330,9 +331,9 @@ class Residuals:
         if not (self.radii > 0).all():
             raise GuaranteeError("every radius of the residuals must be a positive number.")
         rates = np.zeros(len(self.workload.blocks))
-        for own in self.order.alike:
-            radii = own.of_runs(self.radii)
-            rates[own.blocks] = (own.lengths[:, None] / radii / radii).max(axis=0) * _UP
+        for group in self.order.alike:
+            radii = group.of_runs(self.radii)
+            rates[group.blocks] = (group.lengths[:, None] / radii / radii).max(axis=0) * _UP
         return rates
 
 
@@ -360,12 +361,12 @@ def residuals(
     order = order_of(workload, blocks)
     with np.errstate(divide="ignore"):  # of a total that is not released
         lengths = np.sqrt(order.times_lengths(1 / rates)) * _UP
-    made = Residuals(workload, blocks, lengths, order.counts, neighbours, vanishing, rows)
+    draft = Residuals(workload, blocks, lengths, order.counts, neighbours, vanishing, rows)
     if slack is not None and slack[blocks].any():
-        made = replace(made, slack=order.runs_of(slack))
-        made = replace(made, radii=lengths / (1 - made.rounding) * _UP)  # a longer radius leaves less of the slack
-    made.prove()
-    return made
+        draft = replace(draft, slack=order.runs_of(slack))
+        draft = replace(draft, radii=lengths / (1 - draft.rounding) * _UP)  # a longer radius leaves less of the slack
+    draft.prove()
+    return draft
 
 
 def _fewer_bits(rates: Floats) -> Floats:
@@ -386,8 +387,8 @@ def _sum_up(terms: Floats) -> int:
     wholes = np.ldexp(mantissas, 53).astype(np.int64)
     total = 0
     for exponent in np.unique(exponents).tolist():
-        own = wholes[exponents == exponent]
-        whole = (int((own >> 27).sum()) << 27) + int((own & (2**27 - 1)).sum())
+        halves = wholes[exponents == exponent]
+        subtotal = (int((halves >> 27).sum()) << 27) + int((halves & (2**27 - 1)).sum())
         shift = exponent - 53 + _BITS
-        total += whole << shift if shift >= 0 else -(-whole >> -shift)
+        total += subtotal << shift if shift >= 0 else -(-subtotal >> -shift)
     return total

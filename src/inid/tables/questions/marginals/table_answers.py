@@ -119,20 +119,20 @@ def coefficients(workload: Workload, tau: Floats, channels: Mapping[tuple[int, .
     blocks = {(at, *workload.attributes(block)): block for block, at in enumerate(workload.blocks[:, 0].tolist())}
     gathered: dict[int, Floats] = {}
     for (channel, *attributes), counts in channels.items():
-        for (own, *inside), block in blocks.items():
-            if own == channel and set(inside) <= set(attributes):
+        for (leading, *inside), block in blocks.items():
+            if leading == channel and set(inside) <= set(attributes):
                 others = tuple(at for at, i in enumerate(attributes) if i not in inside)
                 spread = math.prod(workload.sizes[attributes[at]] for at in others)
                 part = analyse(counts.sum(axis=others)) / spread
                 gathered[block] = gathered[block] + part if block in gathered else part
-    found = [np.zeros(tuple(workload.sizes[i] for i in table if i >= 0)) for table in workload.tables[:, 1:].tolist()]
+    weights = [np.zeros(tuple(workload.sizes[i] for i in table if i >= 0)) for table in workload.tables[:, 1:].tolist()]
     for table, block in zip(workload.table_of.tolist(), workload.block_of.tolist(), strict=True):
         if block in gathered:
             whole = [int(i) for i in workload.tables[table, 1:] if i >= 0]
             axes = tuple(whole.index(i) for i in workload.attributes(block))
-            part = synthesise(gathered[block], found[table].shape, axes)
-            found[table] += part / (exact[block] * tau[table] ** 2)
-    return found
+            part = synthesise(gathered[block], weights[table].shape, axes)
+            weights[table] += part / (exact[block] * tau[table] ** 2)
+    return weights
 
 
 # Statistics by tables, from noisy tables of all channels: estimates, intervals and standard deviations.
@@ -219,8 +219,8 @@ class TableAnswers:
     ) -> tuple[float, float, float, float]:
         """A linear combination of counts, or of sums of a column: estimate, lower, upper, std."""
         channels = sum_channels(self.question, column, combination)
-        found = [self.answers.combine(own, channel) for channel, own in _by_channel(channels).items()]
-        estimate, std = sum(value for value, _ in found), _joint([(1.0, std) for _, std in found])
+        estimates = [self.answers.combine(part, channel) for channel, part in _by_channel(channels).items()]
+        estimate, std = sum(value for value, _ in estimates), _joint([(1.0, std) for _, std in estimates])
         failure, rounding = 1 - self.level, 0.0
         if column is not None:
             for attributes, weights in combination.items():
@@ -284,13 +284,13 @@ class TableAnswers:
         0 where no count was released: a sum around 0 needs none.
         """
         asked = [[(0, 1.0)], *(self.question.present_parts(column) for column in self.question.summed.values())]
-        found = [0.0]
+        bounds = [0.0]
         for parts in asked:
             if all(self.answers.holds((), channel) for channel, _ in parts):
                 numbers = self._added(parts, ())
                 channels: Channels = {(at,): factor * one_cell(self.question, ()) for at, factor in parts}
-                found.append(float(numbers.value) + self.width(numbers.std, channels, level))
-        return max(found)
+                bounds.append(float(numbers.value) + self.width(numbers.std, channels, level))
+        return max(bounds)
 
     def most_values(self, column: SummedColumn, attributes: tuple[int, ...], failure: float) -> Floats:
         """An upper bound on the number of values in each cell, that fails with this probability."""
@@ -310,12 +310,12 @@ def sum_channels(
     """A combination of sums (of counts, without a column), by table, as one of tables of channels."""
     if column is None:
         return {(0, *attributes): weights for attributes, weights in combination.items()}
-    found = {(column.number, *attributes): weights for attributes, weights in combination.items()}
+    channels = {(column.number, *attributes): weights for attributes, weights in combination.items()}
     if column.grid.middle:
         for attributes, weights in combination.items():
             for channel, factor in question.present_parts(column):
-                found[(channel, *attributes)] = column.grid.middle * factor * weights
-    return found
+                channels[(channel, *attributes)] = column.grid.middle * factor * weights
+    return channels
 
 
 def _by_channel(channels: Channels) -> dict[int, dict[tuple[int, ...], Floats]]:

@@ -84,7 +84,7 @@ def summed_columns(
     max_rows: int,
 ) -> tuple[SummedColumn, ...]:
     """The columns on grids so fine that no residual of their sums leaves 62 bits, up to twice `max_rows` rows (M6)."""
-    found: list[SummedColumn] = []
+    summed: list[SummedColumn] = []
     first = 1
     for name in names:
         factor = max(largest_contrast(table, domains) for table in tables[name])
@@ -98,9 +98,9 @@ def summed_columns(
                 what=Words(f"the sums of {name!r} by its tables"),
                 rows=Words(max(enough, 1)),
             )
-        found.append(SummedColumn(name, Grid.of(name, bounds[name], largest), name in filled, first))
+        summed.append(SummedColumn(name, Grid.of(name, bounds[name], largest), name in filled, first))
         first += 1 if name in filled else 2
-    return tuple(found)
+    return tuple(summed)
 
 
 def largest_contrast(table: Sequence[str], domains: Domains) -> int:
@@ -115,12 +115,12 @@ def read_numbers(name: str, asked: object, domains: Domains) -> dict[str, tuple[
             f"{name} must be a dictionary of tables by column, beside several groupings, got {shown(asked)}: for "
             f"example {name}={{'income': [('sex',), ('region', 'sex')]}}."
         )
-    found = {}
+    numbers = {}
     for column, tables in asked.items():
         if not (isinstance(column, str) and column):
             raise ArgumentError(f"{name} must be keyed by column names, got {shown(column)}: name the column.")
-        found[column] = read_tables(f"{name}[{column!r}]", tables, domains, total=True)
-    return found
+        numbers[column] = read_tables(f"{name}[{column!r}]", tables, domains, total=True)
+    return numbers
 
 
 def integer_reach(column: SummedColumn, channel: int, offset: float) -> tuple[int, float]:
@@ -155,19 +155,24 @@ def tables_aggregation(
     """
     terms = _terms(columns)
     groupings = [
-        Grouping(table, tuple(at for at, term in enumerate(terms) if term.column in ("", *own)))
-        for table, own in tables.items()
+        Grouping(table, tuple(at for at, term in enumerate(terms) if term.column in ("", *values)))
+        for table, values in tables.items()
     ]
-    keys = {column: PublicKeys(column, own, domains.other == "cell") for column, own in domains.keys.items()}
-    return Aggregation(keys, tuple(own.term for own in terms), tuple(groupings), fill, person, view=view)
+    keys = {column: PublicKeys(column, values, domains.other == "cell") for column, values in domains.keys.items()}
+    return Aggregation(keys, tuple(values.term for values in terms), tuple(groupings), fill, person, view=view)
 
 
 def by_channel(
-    tables: Mapping[Marginal, Sequence[str]], found: Sequence[Totals], columns: Sequence[SummedColumn]
+    tables: Mapping[Marginal, Sequence[str]], exact: Sequence[Totals], columns: Sequence[SummedColumn]
 ) -> list[ExactTable]:
     """The tables of each channel, from what the engine has added up."""
-    channels = [[own.channel for own in _terms(columns) if own.column in ("", *asked)] for asked in tables.values()]
-    return [dict(zip(own, totals.sums, strict=True)) for own, totals in zip(channels, found, strict=True)]
+    channels = [
+        [channel_list.channel for channel_list in _terms(columns) if channel_list.column in ("", *asked)]
+        for asked in tables.values()
+    ]
+    return [
+        dict(zip(channel_list, totals.sums, strict=True)) for channel_list, totals in zip(channels, exact, strict=True)
+    ]
 
 
 class _ChannelTerm(NamedTuple):
@@ -179,10 +184,10 @@ class _ChannelTerm(NamedTuple):
 
 
 def _terms(columns: Sequence[SummedColumn]) -> list[_ChannelTerm]:
-    found = [_ChannelTerm(0, "", Rows())]
+    channel_terms = [_ChannelTerm(0, "", Rows())]
     for column in columns:
         scope = () if column.present is None else (column.name,)
         if column.present is not None:
-            found.append(_ChannelTerm(column.present, column.name, Rows(scope)))
-        found.append(_ChannelTerm(column.number, column.name, Value(column.name, column.grid, scope)))
-    return found
+            channel_terms.append(_ChannelTerm(column.present, column.name, Rows(scope)))
+        channel_terms.append(_ChannelTerm(column.number, column.name, Value(column.name, column.grid, scope)))
+    return channel_terms

@@ -86,17 +86,17 @@ class Workload:
     @cached_property
     def statistic_cells(self) -> Floats:
         """How many cells each statistic has."""
-        found = np.ones(int(self.parts.statistic.max(initial=-1)) + 1)
-        found[self.parts.statistic] = self.cells[self.parts.table]
-        return found
+        cells = np.ones(int(self.parts.statistic.max(initial=-1)) + 1)
+        cells[self.parts.statistic] = self.cells[self.parts.table]
+        return cells
 
     @cached_property
     def reach(self) -> Floats:
         """The largest size of what a row adds to each channel."""
-        found = np.zeros(1 + max(channel for made in self.contributions for channel in made.channels))
-        for made in self.contributions:
-            found[list(made.channels)] = np.abs(made.states).max(axis=0)
-        return found
+        reach = np.zeros(1 + max(channel for contribution in self.contributions for channel in contribution.channels))
+        for contribution in self.contributions:
+            reach[list(contribution.channels)] = np.abs(contribution.states).max(axis=0)
+        return reach
 
     @cached_property
     def spreads(self) -> Floats:

@@ -66,9 +66,9 @@ def release_levels(
     numbers = question.inside(_pairs(find(), question), plan)
     released, _ = drawn_steps(question, plan, question.draws(plan), numbers, paid)
     *earlier, last = released
-    made = plan.settled(released)
-    result = SyntheticResult(last, 0.95, question, None, made, (), tuple(earlier))  # type: ignore[arg-type]
-    return CodedRelease(made, result.to_dict(), last.private, question.row_maker(last, earlier))
+    measured = plan.settled(released)
+    result = SyntheticResult(last, 0.95, question, None, measured, (), tuple(earlier))  # type: ignore[arg-type]
+    return CodedRelease(measured, result.to_dict(), last.private, question.row_maker(last, earlier))
 
 
 def _column(name: str, stated: Sequence[str] | Sequence[float]) -> LevelColumn:
@@ -77,9 +77,9 @@ def _column(name: str, stated: Sequence[str] | Sequence[float]) -> LevelColumn:
     return LevelColumn(name, bins=Bins(tuple(map(float, stated))), other=False)
 
 
-def _pairs(found: Levels, question: SyntheticRows) -> dict[Block, Whole]:
+def _pairs(levels: Levels, question: SyntheticRows) -> dict[Block, Whole]:
     """The table of every pair. NOT PRIVATE."""
-    codes, sizes = found[(found >= 0).all(axis=1)], question.three_steps.sizes
+    codes, sizes = levels[(levels >= 0).all(axis=1)], question.three_steps.sizes
     pairs: dict[Block, Whole] = {}
     for one, two in question.three_steps.pairs:
         cells = codes[:, one] * sizes[two] + codes[:, two]

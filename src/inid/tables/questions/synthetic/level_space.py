@@ -71,19 +71,19 @@ class LevelSpace:
         """Each pair of columns, where their levels are, and the cell of each row in their table."""
         columns = np.ascontiguousarray(codes.T)
         for one, two in combinations(range(len(self.sizes)), 2):
-            found = columns[one] * np.int32(self.sizes[two]) + columns[two]
-            yield (one, two), self.spans[one], self.spans[two], found
+            cells = columns[one] * np.int32(self.sizes[two]) + columns[two]
+            yield (one, two), self.spans[one], self.spans[two], cells
 
     def tables(self, codes: Codes, weights: Floats | None = None) -> Floats:
         """The table of tables of rows, which may have weights."""
-        found = np.zeros((self.width, self.width))
+        tables = np.zeros((self.width, self.width))
         for (one, two), first, second, cells in self.cells(codes):
             shape = self.sizes[one], self.sizes[two]
-            found[first, second] = np.bincount(cells, weights, minlength=shape[0] * shape[1]).reshape(shape)
-        found += found.T
+            tables[first, second] = np.bincount(cells, weights, minlength=shape[0] * shape[1]).reshape(shape)
+        tables += tables.T
         for at, span in enumerate(self.spans):
-            found[span, span] = np.diag(np.bincount(codes[:, at], weights, minlength=self.sizes[at]))
-        return found / (len(codes) if weights is None else weights.sum())
+            tables[span, span] = np.diag(np.bincount(codes[:, at], weights, minlength=self.sizes[at]))
+        return tables / (len(codes) if weights is None else weights.sum())
 
 
 # Weights of rows that bring their tables of pairs nearer to target tables, and samples of weighted rows.
@@ -99,7 +99,7 @@ _LEAST = 1e-12
 
 
 def raked(
-    space: LevelSpace, tables: Floats, codes: Codes, rng: np.random.Generator, told: Callable[[float], None]
+    space: LevelSpace, tables: Floats, codes: Codes, rng: np.random.Generator, report: Callable[[float], None]
 ) -> Floats:
     """The weight of each row; they add up to 1."""
     columns, pairs = np.ascontiguousarray(codes.T), list(combinations(range(len(space.sizes)), 2))
@@ -114,7 +114,7 @@ def raked(
             ratio = np.clip((target + floor) / (there + floor), 1 / _MOST, _MOST)
             weights *= (ratio**power)[cells]
             weights = np.maximum(weights / weights.mean(), _LEAST)  # so that hundreds of factors do not end at 0
-        told((cycle + 1) / _CYCLES)
+        report((cycle + 1) / _CYCLES)
     return np.asarray(weights / weights.sum())
 
 
@@ -127,8 +127,8 @@ def systematic(weights: Floats, number: int, rng: np.random.Generator) -> NDArra
     """The places of so many rows in proportion to their weights, at even distances after one random start."""
     ends = np.cumsum(weights)
     points = (rng.random() + np.arange(number)) * (ends[-1] / number)
-    found: NDArray[np.intp] = np.searchsorted(ends, points, side="right")
-    return np.minimum(found, len(weights) - 1).astype(np.intp)
+    places: NDArray[np.intp] = np.searchsorted(ends, points, side="right")
+    return np.minimum(places, len(weights) - 1).astype(np.intp)
 
 
 # Rows of nearly the largest entropy among those with target tables of pairs, by persistent chains.
@@ -149,7 +149,7 @@ _FARTHER = 1.5  # than the nearest so far: more than chance
 
 
 def entropic_rows(
-    space: LevelSpace, tables: Floats, number: int, rng: np.random.Generator, told: Callable[[float], None]
+    space: LevelSpace, tables: Floats, number: int, rng: np.random.Generator, report: Callable[[float], None]
 ) -> Codes:
     """So many rows whose tables of pairs are near the target tables."""
     turns = [max(number // part, 1) for count, part in _ROUNDS_OF_MOVES for _ in range(count)]
@@ -162,29 +162,29 @@ def entropic_rows(
     for turn, rows in enumerate(turns):
         if rows != len(codes):
             codes = codes[rng.permutation(np.arange(rows) % len(codes))]
-        own, floor = space.tables(codes), 1.0 / rows
-        off = float(np.abs(tables - own).sum())
+        current, floor = space.tables(codes), 1.0 / rows
+        off = float(np.abs(tables - current).sum())
         if off > _FARTHER * nearest:
             size, nearest = size / 2, off
         nearest = min(off, nearest)
         step = size * min(1.0, (1 - turn / len(turns)) / (1 - _HELD))
-        moved = np.where(space.other_columns, np.log((tables + floor) / (own + floor)), 0.0)
+        moved = np.where(space.other_columns, np.log((tables + floor) / (current + floor)), 0.0)
         pairs += step * np.where(space.other_columns, space.centred(moved), 0.0)
-        singles += step * np.log((shares + floor) / (np.diag(own) + floor))
+        singles += step * np.log((shares + floor) / (np.diag(current) + floor))
         _sweep(space, codes, pairs.astype(np.float32), singles.astype(np.float32), rng)
         done += rows
-        told(done / sum(turns))
+        report(done / sum(turns))
     return codes
 
 
-def _sweep(space: LevelSpace, codes: Codes, theta: Singles, own: Singles, rng: np.random.Generator) -> None:
+def _sweep(space: LevelSpace, codes: Codes, theta: Singles, current: Singles, rng: np.random.Generator) -> None:
     """Draw each column of each row anew given the others."""
     order = rng.permutation(len(space.sizes)).tolist()
     for at, ones in space.chunks(codes):
         rows = np.arange(ones.shape[1])
         for column in order:
             span = space.spans[column]
-            chances = theta[span] @ ones + own[span, None]
+            chances = theta[span] @ ones + current[span, None]
             chances -= chances.max(axis=0)
             with np.errstate(under="ignore"):  # a chance that is too small for a float is none
                 np.exp(chances, out=chances)
@@ -219,31 +219,34 @@ def near_sample(
     counts = np.bincount(systematic(weights, number, rng), minlength=len(codes))
     if not _LEAST_ROWS <= number <= len(codes):
         return np.repeat(np.arange(len(codes)), counts)
-    due, best, kept, most = weights * number, np.inf, counts, int(_FIRST * number)
+    due, best, best_counts, most = weights * number, np.inf, counts, int(_FIRST * number)
     scale = 1 / np.sqrt(np.maximum(tables * number, 1.0))
     for turn in range(_THINNING_ROUNDS + 1):
         gap = number * (tables - space.tables(codes, counts.astype(np.float64)))
         off = float((scale * gap * gap).sum())
         if off < _WORSE * best:
-            best, kept, short = off, counts, _sums(space, codes, scale * gap)
+            best, best_counts, short = off, counts, _sums(space, codes, scale * gap)
         else:
             most //= 2
         if turn == _THINNING_ROUNDS:
             break
         half = rng.random((2, len(codes))) < 0.5
-        out, new = np.flatnonzero((kept > 0) & (kept >= due - 0.5) & half[0]), np.flatnonzero((kept < due) & half[1])
+        out, new = (
+            np.flatnonzero((best_counts > 0) & (best_counts >= due - 0.5) & half[0]),
+            np.flatnonzero((best_counts < due) & half[1]),
+        )
         some = min(most, len(out) // 3, len(new) // 3)
         if some < 1:
             break
-        counts = kept.copy()
+        counts = best_counts.copy()
         counts[out[np.argpartition(short[out], some)[:some]]] -= 1
         counts[new[np.argpartition(-short[new], some)[:some]]] += 1
-    return np.repeat(np.arange(len(codes)), kept)
+    return np.repeat(np.arange(len(codes)), best_counts)
 
 
 def _sums(space: LevelSpace, codes: Codes, matrix: Floats) -> Floats:
     """For each row the sum of a matrix over its cells in all tables of pairs."""
-    found = np.zeros(len(codes), dtype=np.float32)
+    sums = np.zeros(len(codes), dtype=np.float32)
     for _, first, second, cells in space.cells(codes):
-        found += matrix[first, second].astype(np.float32).reshape(-1)[cells]
-    return found.astype(np.float64)
+        sums += matrix[first, second].astype(np.float32).reshape(-1)[cells]
+    return sums.astype(np.float64)

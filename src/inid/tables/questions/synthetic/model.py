@@ -44,8 +44,8 @@ def shrunk(noisy: Floats, std: float) -> Floats:
         return noisy
     y = values / unit
     inner = np.maximum((y**2 - beta - 1) ** 2 - 4 * beta, 0)
-    kept = np.where(y > 1 + np.sqrt(beta), np.sqrt(inner) / np.maximum(y, 1.0), 0.0)
-    return np.asarray((left * (kept * unit)) @ right) + 0.0
+    factors = np.where(y > 1 + np.sqrt(beta), np.sqrt(inner) / np.maximum(y, 1.0), 0.0)
+    return np.asarray((left * (factors * unit)) @ right) + 0.0
 
 
 # Tables of all pairs that some rows could have, near noisy ones: those of a mixture of products.
@@ -82,11 +82,11 @@ def fitted_tables(
     targets: TargetTables,
     shares: Sequence[Floats],
     rng: np.random.Generator,
-    told: Callable[[float], None],
+    report: Callable[[float], None],
 ) -> Floats:
     """The table of tables of the mixture that is found."""
     y1, w1, y2, w2 = _arrays(space, targets)
-    base = np.concatenate([np.log(np.maximum(own, _SMALLEST_SHARE)) for own in shares])
+    base = np.concatenate([np.log(np.maximum(mean, _SMALLEST_SHARE)) for mean in shares])
     logs = (base + _SPREAD * rng.standard_normal((_PRODUCTS, space.width))).astype(np.float32)
     weights = np.zeros(_PRODUCTS, dtype=np.float32)
     search = [_Adam(logs), _Adam(weights)]
@@ -105,13 +105,13 @@ def fitted_tables(
         step = _STEP * 0.5 * (1 + np.cos(np.pi * turn / _ROUNDS))
         search[0].move(logs, p * (by_p - space.spread(inner)), step, turn)
         search[1].move(weights, w * (by_w - w @ by_w), step, turn)
-        told(turn / _ROUNDS)
+        report(turn / _ROUNDS)
     p, w = _softmax(space, logs).astype(np.float64), _softmax(None, weights).astype(np.float64)
     w /= w.sum()
-    found, own = p.T @ (w[:, None] * p), w @ p
+    second, mean = p.T @ (w[:, None] * p), w @ p
     for span in space.spans:
-        found[span, span] = np.diag(own[span])
-    return found
+        second[span, span] = np.diag(mean[span])
+    return second
 
 
 def _arrays(space: LevelSpace, targets: TargetTables) -> tuple[Singles, Singles, Singles, Singles]:
@@ -129,11 +129,11 @@ def _arrays(space: LevelSpace, targets: TargetTables) -> tuple[Singles, Singles,
 def _softmax(space: LevelSpace | None, logs: Singles) -> Singles:
     """Distributions from their logarithms, column by column; or of one whole."""
     if space is None:
-        found = np.exp(logs - logs.max())
-        return np.asarray(found / found.sum(), dtype=np.float32)
-    found = np.exp(logs - space.spread(np.maximum.reduceat(logs, space.starts, axis=1)))
-    found /= space.spread(np.add.reduceat(found, space.starts, axis=1))
-    return np.asarray(found, dtype=np.float32)
+        shares = np.exp(logs - logs.max())
+        return np.asarray(shares / shares.sum(), dtype=np.float32)
+    shares = np.exp(logs - space.spread(np.maximum.reduceat(logs, space.starts, axis=1)))
+    shares /= space.spread(np.add.reduceat(shares, space.starts, axis=1))
+    return np.asarray(shares, dtype=np.float32)
 
 
 class _Adam:
@@ -175,8 +175,8 @@ def effort(sizes: Sequence[int]) -> Effort:
     """
     levels, pairs = float(sum(sizes)), len(sizes) * (len(sizes) - 1) / 2
     seconds = 3.8e-5 * levels**2 + 4.5e-3 * levels + 1.2e-2 * pairs + 0.2
-    held = 4 * _MOST * (3 * len(sizes) + 12) + 16 * 2048 * levels + 100 * levels**2 + 32 * 400 * levels
-    return Effort(seconds, held / 1e6)
+    memory = 4 * _MOST * (3 * len(sizes) + 12) + 16 * 2048 * levels + 100 * levels**2 + 32 * 400 * levels
+    return Effort(seconds, memory / 1e6)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,13 +200,13 @@ class Pool:
         return np.asarray(self.codes[order[rng.permutation(drawn)]])
 
 
-def fitted_pool(measured: Measured, rng: np.random.Generator, told: Callable[[float], None]) -> Pool:
+def fitted_pool(measured: Measured, rng: np.random.Generator, report: Callable[[float], None]) -> Pool:
     """The rows that follow from what was released."""
     space = LevelSpace(measured.steps.sizes)
     total, shares = measured.summary
 
     def part(at: int) -> Callable[[float], None]:
-        return lambda done: told(sum(_PARTS[:at]) + _PARTS[at] * done)
+        return lambda done: report(sum(_PARTS[:at]) + _PARTS[at] * done)
 
     with np.errstate(under="ignore"):
         tables = fitted_tables(space, _wanted(measured), shares, rng, part(0))
@@ -223,15 +223,15 @@ def _wanted(measured: Measured) -> TargetTables:
     weights: dict[Block, float] = {}
     noise = float(measured.scores.plan.scales[0])
     for at, (one, two) in enumerate(measured.steps.pairs):
-        own = measured.independent((one, two)) / total
+        independent = measured.independent((one, two)) / total
         variance = measured.variances.get((one, two))
         if variance is None:
-            tables[one, two] = own
+            tables[one, two] = independent
             score = max(float(measured.scores.values[at]), noise)
-            weights[one, two] = own.size * (total / score) ** 2
+            weights[one, two] = independent.size * (total / score) ** 2
         else:
-            beside = measured.tables[one, two] / total - own
-            tables[one, two] = own + shrunk(beside, np.sqrt(variance) / total)
+            beside = measured.tables[one, two] / total - independent
+            tables[one, two] = independent + shrunk(beside, np.sqrt(variance) / total)
             weights[one, two] = total**2 / variance
     return TargetTables(
         [measured.tables[block] / total for block in columns],
@@ -265,7 +265,7 @@ class RowMaker:
         """So many rows, column by column; by default the noisy number of rows of the table."""
         rng = _generator()
         codes = self.codes(n, progress, rng)
-        return {own.name: own.made(codes[:, at], rng, schema) for at, own in enumerate(self.columns)}
+        return {column.name: column.made(codes[:, at], rng, schema) for at, column in enumerate(self.columns)}
 
     def codes(self, n: int | None, progress: Progress = None, rng: np.random.Generator | None = None) -> Codes:
         """The same as places of levels, a column for each column of the table."""
@@ -273,37 +273,37 @@ class RowMaker:
         number = round(self.measured.summary.total) if n is None else integer("n", n, least=1, cure=most)
         if number > _MOST_ROWS:
             raise ArgumentError(f"n must be at most {_MOST_ROWS:,}, got {shown(n)}: {most}.")
-        told = progress if callable(progress) else _Line(sys.stderr.isatty() if progress is None else progress)
-        return self.pool(told).sample(number, rng or _generator())
+        report = progress if callable(progress) else _Line(sys.stderr.isatty() if progress is None else progress)
+        return self.pool(report).sample(number, rng or _generator())
 
     def beside(self) -> list[tuple[str, float]]:
         """The total variation of rows from each table that was measured, once rows were made; the noise is in it."""
-        made: Pool | None = self.__dict__.get("_made")
-        if made is None:
+        pool: Pool | None = self.__dict__.get("_made")
+        if pool is None:
             return []
-        found, measured = [], self.measured
+        sentences, measured = [], self.measured
         for block in (*measured.steps.columns.members[1:], *measured.kept):
             shape = tuple(self.columns[at].size for at in block)
-            cells = np.ravel_multi_index([made.codes[:, at] for at in block], shape)
-            shares = np.bincount(cells, weights=made.weights, minlength=prod(shape))
+            cells = np.ravel_multi_index([pool.codes[:, at] for at in block], shape)
+            shares = np.bincount(cells, weights=pool.weights, minlength=prod(shape))
             target = measured.table(block, 0.95).estimate.reshape(-1) / measured.summary.total
             name = "*".join(self.columns[at].name for at in block)
-            found.append((name, 0.5 * float(np.abs(shares - target).sum())))
-        return found
+            sentences.append((name, 0.5 * float(np.abs(shares - target).sum())))
+        return sentences
 
-    def pool(self, told: Callable[[float], None]) -> Pool:
+    def pool(self, report: Callable[[float], None]) -> Pool:
         """The weighted rows of which samples are drawn; made at the first call, which an interrupt does not spoil."""
-        made: Pool | None = self.__dict__.get("_made")
-        if made is None:
-            made = self.__dict__["_made"] = fitted_pool(self.measured, _generator(), told)
-            if not made.effective >= _FEW:
+        pool: Pool | None = self.__dict__.get("_made")
+        if pool is None:
+            pool = self.__dict__["_made"] = fitted_pool(self.measured, _generator(), report)
+            if not pool.effective >= _FEW:
                 warnings.warn(
-                    f"the rows are worth {made.effective:.0%} of their number: their tables differ much from "
+                    f"the rows are worth {pool.effective:.0%} of their number: their tables differ much from "
                     "independent columns. Use fewer levels, fewer columns or a larger promise.",
                     UnevenRowsWarning,
                     stacklevel=4,
                 )
-        return made
+        return pool
 
 
 class _Line:

@@ -85,10 +85,10 @@ class Steps:
 
     def first_set(self) -> Sensitivity:
         """The set of the first step."""
-        made = self.columns
+        columns = self.columns
         rates = [((1 - 1 / n) / n) ** (-2 / 3) for n in self.sizes]
-        spent = sum(rate * float(made.own_part((at,))) for at, rate in enumerate(rates))
-        return made.sensitivity([spent * _TOTAL / (1 - _TOTAL), *rates])
+        spent = sum(rate * float(columns.own_part((at,))) for at, rate in enumerate(rates))
+        return columns.sensitivity([spent * _TOTAL / (1 - _TOTAL), *rates])
 
     @property
     def most_moved(self) -> int:
@@ -117,23 +117,23 @@ class Steps:
     @cached_property
     def pair_sizes(self) -> tuple[Floats, Floats, Floats]:
         """For each pair rho, c times its weight, and q: its cost, its error, and what it takes of x."""
-        made = self.blocks(self.pairs)
-        costs = np.array([float(made.most_part(pair)) for pair in self.pairs])
-        error = np.array([0.8 * np.sqrt(prod(made.shape(pair)) * sum(made.shape(pair))) for pair in self.pairs])
+        blocks = self.blocks(self.pairs)
+        costs = np.array([float(blocks.most_part(pair)) for pair in self.pairs])
+        error = np.array([0.8 * np.sqrt(prod(blocks.shape(pair)) * sum(blocks.shape(pair))) for pair in self.pairs])
         error *= np.array([self.weights.get(pair, 1.0) for pair in self.pairs])
         return costs, error, error ** (2 / 3) * costs ** (1 / 3)
 
     @cached_property
     def _own_tables(self) -> tuple[Floats, Floats, Floats]:
         """For each column's own table rho, C, and m^2 times the precision that step 1 gives it where its mu is 1."""
-        made, first, count = self.columns, self.first_set(), len(self.sizes)
+        columns, first, count = self.columns, self.first_set(), len(self.sizes)
         scales = first.limits if first.counts is None else np.repeat(first.limits, first.counts)
-        costs = np.array([float(made.most_part((at,))) for at in range(count)])
+        costs = np.array([float(columns.most_part((at,))) for at in range(count)])
         sums = np.zeros(count)
         for pair in self.pairs:
             sums[[*pair]] += self.weights.get(pair, 1.0)
-        own = np.array([self.weights.get((at,), _IN_PAIRS * sums[at]) for at in range(count)])
-        return costs, 0.8 * own * np.array(self.sizes), self.rows**2 / np.array(made.variances(scales)[1:])
+        own_weights = np.array([self.weights.get((at,), _IN_PAIRS * sums[at]) for at in range(count)])
+        return costs, 0.8 * own_weights * np.array(self.sizes), self.rows**2 / np.array(columns.variances(scales)[1:])
 
     def _in_turn(self, mu: float) -> tuple[Floats, Floats, "np.ndarray[tuple[int], np.dtype[np.intp]]"]:
         """For each column t and (C / rho)^(2/3), and the order in which they become worth a second measurement."""
@@ -150,18 +150,18 @@ class Steps:
         """
         before, ideal, order = self._in_turn(mu)
         costs = self._own_tables[0]
-        slopes, taken = (np.append(0.0, np.cumsum((costs * own)[order])) for own in (ideal, before))
+        slopes, taken = (np.append(0.0, np.cumsum((costs * slope)[order])) for slope in (ideal, before))
         ends = (mu**2 + taken[:-1]) * (ideal / before)[order] - slopes[:-1]
         measured = ends.size - np.searchsorted(ends[::-1], sizes, side="right")
         return np.asarray((mu**2 + taken[measured]) / (sizes + slopes[measured]))
 
     def shrunk(self, scores: Floats, mu: float) -> Floats:
         """Noisy scores, moved towards their mean as far as their differences are noise, where step 3 has this mu."""
-        found = np.asarray(scores, dtype=np.float64)
-        noise = self.most_moved**2 * found.size / (mu**2 * _SECOND_TO_THIRD)
-        middle, spread = max(float(found.mean()), 0.0), float(found.var())
+        numbers = np.asarray(scores, dtype=np.float64)
+        noise = self.most_moved**2 * numbers.size / (mu**2 * _SECOND_TO_THIRD)
+        middle, spread = max(float(numbers.mean()), 0.0), float(numbers.var())
         part = 1 - noise / spread if spread > noise else 0.0
-        return np.asarray(middle + part * (found - middle))
+        return np.asarray(middle + part * (numbers - middle))
 
     def chosen(self, scores: Floats, mu: float) -> dict[Block, float]:
         """The columns that are measured again and the pairs that are kept, with their variances up to a factor."""
@@ -172,26 +172,28 @@ class Steps:
         sums = np.cumsum(size[order])
         x = self.level(sums, mu)
         before, rates, turns = self._in_turn(mu)
-        own = self._own_tables[1]
+        own_tables = self._own_tables[1]
         measured = np.searchsorted((before / rates)[turns], x)
-        twice = np.append(0.0, np.cumsum((own / np.sqrt(rates))[turns]))[measured]
-        once = np.append(np.cumsum((own / np.sqrt(before))[turns][::-1])[::-1], 0.0)[measured]
-        kept = int(np.argmin(left + ((sums + twice) / np.sqrt(x) + once) * self.rows))
-        more = x[kept] * rates - before
+        twice = np.append(0.0, np.cumsum((own_tables / np.sqrt(rates))[turns]))[measured]
+        once = np.append(np.cumsum((own_tables / np.sqrt(before))[turns][::-1])[::-1], 0.0)[measured]
+        count = int(np.argmin(left + ((sums + twice) / np.sqrt(x) + once) * self.rows))
+        more = x[count] * rates - before
         again = np.flatnonzero(more > _WORTH * before).tolist()
-        variances = (costs / error) ** (2 / 3) / x[kept]
-        pairs, found = self.pairs, {(at,): 1 / float(more[at]) for at in again}
-        return found | {pairs[at]: float(variances[at]) for at in sorted(order[: kept + 1].tolist())}
+        variances = (costs / error) ** (2 / 3) / x[count]
+        pairs, weights = self.pairs, {(at,): 1 / float(more[at]) for at in again}
+        return weights | {pairs[at]: float(variances[at]) for at in sorted(order[: count + 1].tolist())}
 
-    def is_of_chosen(self, found: Sensitivity, scores: Floats, mu: float) -> bool:
+    def is_of_chosen(self, sensitivity: Sensitivity, scores: Floats, mu: float) -> bool:
         """Whether it is the set of the pairs that noisy scores choose: it covers them, and follows from scores."""
         if scores.shape != (len(self.pairs),):
             return False
         chosen = self.chosen(scores, mu)
-        if not self.blocks(list(chosen)).is_covered_by(found):
+        if not self.blocks(list(chosen)).is_covered_by(sensitivity):
             return False
-        made = self.third_set(chosen).limits
-        return made.shape == found.limits.shape and bool(np.allclose(found.limits, made, rtol=_NEAR, atol=0))
+        limits = self.third_set(chosen).limits
+        return limits.shape == sensitivity.limits.shape and bool(
+            np.allclose(sensitivity.limits, limits, rtol=_NEAR, atol=0)
+        )
 
     def third_noise(self, scores: Floats, promise: GaussianDP) -> tuple[list[Block], NoisePlan]:
         """The pairs that are kept and their noise, from noisy scores and the promise of the step."""
@@ -201,8 +203,8 @@ class Steps:
 
 def shares_of(table: Floats, total: float) -> Floats:
     """A noisy table of a column, whose sum is 0, as shares of the total: none is 0, and they add up to 1."""
-    found = np.maximum(table + total / table.size, total * _FLOOR)
-    return np.asarray(found / found.sum())
+    shares = np.maximum(table + total / table.size, total * _FLOOR)
+    return np.asarray(shares / shares.sum())
 
 
 def target_weights(columns: int, target: int, weight: float) -> dict[Block, float]:
@@ -216,9 +218,9 @@ def target_weights(columns: int, target: int, weight: float) -> dict[Block, floa
 
 def model_weights(columns: int, target: int, weight: float, *, number: bool) -> dict[Block, float]:
     """The weights of one model of a target: only a number's own table is worth a second measurement."""
-    found = target_weights(columns, target, weight)
-    own = min(weight * len(found), MOST_WEIGHT) if number else LEAST_WEIGHT
-    return found | {(at,): own if at == target else LEAST_WEIGHT for at in range(columns)}
+    weights = target_weights(columns, target, weight)
+    own_weight = min(weight * len(weights), MOST_WEIGHT) if number else LEAST_WEIGHT
+    return weights | {(at,): own_weight if at == target else LEAST_WEIGHT for at in range(columns)}
 
 
 def parts_of(budget: Budget) -> tuple[GaussianDP, GaussianDP, GaussianDP]:
@@ -229,15 +231,15 @@ def parts_of(budget: Budget) -> tuple[GaussianDP, GaussianDP, GaussianDP]:
             "ApproxDP(epsilon=..., delta=...), GaussianDP or ZCDP.",
             code="noise_is_gaussian",
         )
-    whole = whole_of(budget, "gaussian")
-    if not _LEAST_MU**2 <= whole <= _LEAST_MU**-2:  # so that no scale of the last step is beyond what is served
-        other = "more" if whole < 1 else "less"
+    gaussian = whole_of(budget, "gaussian")
+    if not _LEAST_MU**2 <= gaussian <= _LEAST_MU**-2:  # so that no scale of the last step is beyond what is served
+        other = "more" if gaussian < 1 else "less"
         raise BudgetError(f"synthetic rows need a promise that is worth a mu between 1e-9 and 1e9: promise {other}.")
-    first, second, third = (GaussianDP(decimal_root_down(whole * share)) for share in SHARES)
+    first, second, third = (GaussianDP(decimal_root_down(gaussian * share)) for share in SHARES)
     return first, second, third
 
 
-def are_parts(promises: Sequence[Budget], whole: Budget | None = None) -> TypeGuard[Sequence[GaussianDP]]:
+def are_parts(promises: Sequence[Budget], promise: Budget | None = None) -> TypeGuard[Sequence[GaussianDP]]:
     """Whether these are the promises of the steps under one promise: their shares were fixed before any answer.
 
     >>> are_parts(parts_of(GaussianDP(0.3))), are_parts([GaussianDP(0.1)] * 3)
@@ -247,7 +249,7 @@ def are_parts(promises: Sequence[Budget], whole: Budget | None = None) -> TypeGu
     if len(mus) != len(SHARES):
         return False
     wholes = [mu**2 / float(share) for mu, share in zip(mus, SHARES, strict=True)]
-    wholes += [] if whole is None else [float(whole_of(whole, "gaussian"))]
+    wholes += [] if promise is None else [float(whole_of(promise, "gaussian"))]
     return max(wholes) <= min(wholes) * (1 + _NEAR)
 
 
@@ -272,8 +274,8 @@ class FirstStep(NamedTuple):
     def of(cls, steps: Steps, release: Release, max_rows: int) -> "FirstStep":
         """The same of a release."""
         (total, *columns) = steps.columns.tables(release.values)
-        held = float(np.clip(float(total), 1, max_rows))
-        return cls(held, [shares_of(table, held) for table in columns])
+        count = float(np.clip(float(total), 1, max_rows))
+        return cls(count, [shares_of(table, count) for table in columns])
 
 
 class MeasuredTable(NamedTuple):
@@ -334,8 +336,8 @@ class Measured:
     def independent(self, pair: Block) -> Floats:
         """The residuals that a pair of independent columns would have, in rows."""
         total, shares = self.summary
-        own = total * np.outer(*(shares[at] for at in pair))
-        return np.asarray(own - own.mean(axis=0) - own.mean(axis=1, keepdims=True) + own.mean())
+        product = total * np.outer(*(shares[at] for at in pair))
+        return np.asarray(product - product.mean(axis=0) - product.mean(axis=1, keepdims=True) + product.mean())
 
     def mean(self, column: int, values: Floats, rows: int | None = None) -> float:
         """The mean of values of a column's levels. Shares below 0 count as they are: made positive they are biased.
@@ -344,9 +346,9 @@ class Measured:
         """
         middle, spread = (values[0] + values[-1]) / 2, (values[-1] - values[0]) / 4
         away, total = values - middle, self.summary.total if rows is None else float(max(rows, 1))
-        found = float(away @ (self.tables[column,] + total / len(away))) / total
+        mean = float(away @ (self.tables[column,] + total / len(away))) / total
         variance = self.variances[column,] * float(np.square(away - away.mean()).sum()) / total**2
-        return float(np.clip(middle + found * spread**2 / (spread**2 + variance), values[0], values[-1]))
+        return float(np.clip(middle + mean * spread**2 / (spread**2 + variance), values[0], values[-1]))
 
     def believed(self, column: int) -> float:
         """Which part of the measured dependence of a column on others is more than noise and chance would give.
