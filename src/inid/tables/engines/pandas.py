@@ -46,7 +46,7 @@ class Pandas(Engine):
         return _joined(frame, {"one": np.ones(len(frame), dtype=np.int64)})
 
     def is_untyped(self, column: str) -> bool:
-        return column in self._inferred
+        return column in self._objects
 
     def _holds_numbers(self, column: str) -> bool:
         return column in self._inferred or super()._holds_numbers(column)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -75,18 +76,16 @@ def _with_ids(source: Engine, column: str, kind: IdKind) -> Engine:
 
 def people_kind(source: Engine, column: str) -> IdKind:
     """What people are told apart by in a list, from the type of their column: texts, or whole numbers."""
-    if source.is_untyped(column):  # what pandas calls no number is of texts, whatever the first values are
-        return "int" if source.schema[column].is_numeric() else "str"
-    if source.text or is_text(source.schema[column]):
+    if source.text or source.is_untyped(column) or is_text(source.schema[column]):
         return "str"
-    try:
+    with suppress(ArgumentError):
         source.require_keys("unit", column, [0])
-    except ArgumentError:
-        raise ArgumentError(
-            f"people are listed by {column!r}, so that nobody counts in more periods than stated, and it holds neither "
-            "texts nor whole numbers: cast the column."
-        ) from None
-    return "int"
+        if not source.schema[column].is_temporal():
+            return "int"
+    raise ArgumentError(
+        f"people are listed by {column!r}, so that nobody counts in more periods than stated, and it holds neither "
+        "texts nor whole numbers: cast the column."
+    )
 
 
 def people_in(query: Query[Any, Any], kind: IdKind) -> list[Key]:

@@ -128,7 +128,7 @@ def test_opening_with_other_facts_is_refused(tmp_path, events, name, change):
 
 def test_rows_of_other_columns_are_refused_before_anything_is_spent(tmp_path, events):
     s = open_events(tmp_path / "s.db", events)
-    for wrong in (visits([1]).drop(columns="cost"), visits([1]).astype({"cost": "string"})):
+    for wrong in (visits([1]).drop(columns="cost"), visits([1]).astype({"cost": "category"})):
         with pytest.raises(ArgumentError, match="cost"):
             s.release("2027-01", wrong)
     assert events.steps_left(1) == 12
