@@ -3,7 +3,7 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,7 @@ class Job:
     precision: str = "highest"
     bound: float = 0.1
 
+    narrow: ClassVar[bool] = True  # bfloat16 by autocast
     looks_at_norms: ClassVar[bool] = True  # whether the signal lost to allowances is measured
 
     @property
@@ -59,6 +60,17 @@ class Job:
         with torch.autocast(self.device, dtype=torch.bfloat16):
             return losses(module(x), y)
 
+    def private_loss(self, private: Any, x: Tensor, y: Tensor) -> Tensor:
+        with torch.autocast(self.device, dtype=torch.bfloat16, enabled=self.narrow):
+            return private.loss(self.row_loss, self.outputs(private.module, x), y)
+
+    def outputs(self, module: nn.Module, x: Tensor) -> Tensor:
+        return module(x)
+
+    @property
+    def row_loss(self) -> Any:
+        return functional.cross_entropy
+
     def optimizer(self, model: nn.Module) -> torch.optim.Optimizer:
         return torch.optim.SGD(model.parameters(), lr=1e-3)
 
@@ -68,6 +80,8 @@ class Job:
 
 class ResNetJob(Job):
     """ResNet-20 on images of CIFAR-10's form, float32 with TF32 products; a mean batch of 1000, padded."""
+
+    narrow: ClassVar[bool] = False
 
     def model(self) -> nn.Module:
         sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))

@@ -1,5 +1,6 @@
 """Hugging Face's own BERT, ViT and GPT-2 of base size, as `dpsgd_gpu` trains them: AdamW, bfloat16, with dropout."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -57,14 +58,21 @@ class HuggingFaceJob(Job):
         y = x.clone() if self.name == "gpt2" else torch.randint(0, 2, (count,), generator=drawn)
         return x.to(self.device), y.to(self.device)
 
+    def outputs(self, module: nn.Module, x: Tensor) -> Tensor:
+        if self.name == "vit":
+            return module(pixel_values=x).logits
+        return module(input_ids=x, **({"use_cache": False} if self.name == "gpt2" else {})).logits
+
+    @property
+    def row_loss(self) -> Any:
+        from inid import dpsgd
+
+        return partial(dpsgd.per_example_loss, shift=True) if self.name == "gpt2" else functional.cross_entropy
+
     def losses(self, module: nn.Module, x: Tensor, y: Tensor) -> Tensor:
         with torch.autocast(self.device, dtype=torch.bfloat16):
-            if self.name == "vit":
-                logits = module(pixel_values=x).logits
-            elif self.name == "bert":
-                logits = module(input_ids=x).logits
-            else:
-                logits = module(input_ids=x, use_cache=False).logits[:, :-1]
+            logits = self.outputs(module, x)
+            logits = logits[:, :-1] if self.name == "gpt2" else logits
         if self.name != "gpt2":
             return functional.cross_entropy(logits.float(), y, reduction="none")
         each = functional.cross_entropy(logits.flatten(0, 1).float(), y[:, 1:].flatten(), reduction="none")

@@ -68,7 +68,7 @@ def trained(data: TensorDataset, epsilon: float, correlation: str | None, rate: 
     for _ in range(EPOCHS):
         for x, y in private.data_loader:
             private.optimizer.zero_grad()
-            functional.cross_entropy(private.module(x), y).backward()
+            private.backward(functional.cross_entropy, private.module(x), y)
             private.optimizer.step()
     private.optimizer.detach()
     return model
@@ -123,7 +123,7 @@ def step_time(device: str, width: int) -> None:
         for private, batches, took in cases.values():
             (x,) = next(batches)
             private.optimizer.zero_grad()
-            private.module(x).square().mean().backward()
+            private.backward(lambda row: row.square().mean(), private.module(x))
             _wait(device)
             start = time.perf_counter() if device == "cuda" else time.process_time()
             private.optimizer.step()

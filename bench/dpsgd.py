@@ -127,7 +127,7 @@ def private(forwards=2, **options):
             runs[key] = forwards
         for batch in training.data_loader:  # the rate is 1: one batch of all
             training.optimizer.zero_grad()
-            losses(model(batch[0]), batch[1]).mean().backward()
+            training.backward(functional.cross_entropy, model(batch[0]), batch[1])
             training.optimizer.step()
     return step
 serve({
@@ -247,18 +247,27 @@ def tiny() -> None:
         model = example.ResNet20()
         optimizer, batches = torch.optim.SGD(model.parameters(), lr=0.1), [(x, y)]
         if name == "per_layer":
-            _, optimizer, batches, _ = dpsgd.make_private(
+            private = dpsgd.make_private(
                 module=model,
                 optimizer=optimizer,
                 data_loader=DataLoader(TensorDataset(x, y), batch_size=8),
                 noise_multiplier=1.0,
                 clipping="per_layer",
             )
+            optimizer, batches = private.optimizer, private.data_loader
 
-        def step(model: torch.nn.Module = model, optimizer: object = optimizer, batches: object = batches) -> None:
+        def step(
+            model: torch.nn.Module = model,
+            optimizer: object = optimizer,
+            batches: object = batches,
+            private: dpsgd.PrivateTraining | None = private if name == "per_layer" else None,
+        ) -> None:
             for images, labels in batches:
                 optimizer.zero_grad()
-                functional.cross_entropy(model(images), labels).backward()
+                if private is None:
+                    functional.cross_entropy(model(images), labels).backward()
+                else:
+                    private.backward(functional.cross_entropy, model(images), labels)
                 optimizer.step()
 
         steps[name] = step

@@ -107,7 +107,7 @@ def private(job: Job, clipping: str, *, recorded: bool = False, bands: int = 1) 
     )
     held: list[Tensor] = []
     source = endless(made.data_loader)
-    captured = dpsgd.captured_backward(made, lambda x, y: job.loss(made.module, x, y))
+    captured = dpsgd.captured_backward(made, lambda x, y: job.private_loss(made, x, y))
 
     def prepare() -> None:
         held[:] = [each.to(job.device) for each in next(source)]
@@ -117,7 +117,7 @@ def private(job: Job, clipping: str, *, recorded: bool = False, bands: int = 1) 
         if recorded:
             captured(*held)
         else:
-            job.loss(made.module, *held).backward()
+            job.private_loss(made, *held).backward()
         made.optimizer.step()
 
     lost = signal_lost(lambda: (prepare(), step())) if job.looks_at_norms and not recorded else None

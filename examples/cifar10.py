@@ -76,6 +76,17 @@ class ResNet20(nn.Module):
         return self.last(x.mean((2, 3)))
 
 
+class Views(nn.Module):
+    """A network that sees its images moved and mirrored while it is trained: views are made inside the model."""
+
+    def __init__(self, network: nn.Module, pixels: int) -> None:
+        super().__init__()
+        self.network, self.pixels = network, pixels
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.network(augmented(x, self.pixels) if self.training else x)
+
+
 NETWORKS = {"resnet20": ResNet20, "wrn16-4": WideResNet}
 
 
@@ -83,12 +94,14 @@ NETWORKS = {"resnet20": ResNet20, "wrn16-4": WideResNet}
 def accuracy(model: nn.Module, data: TensorDataset, *, mirrored: bool = False) -> float:
     """The fraction of images that are classified right, by themselves or by the mean with their mirror images."""
     images, labels = data.tensors
+    model.eval()
     hits = torch.zeros((), dtype=torch.int64, device=images.device)
     for x, y in zip(images.split(1000), labels.split(1000), strict=True):
         scores = model(x).softmax(1)
         if mirrored:
             scores += model(x.flip(3)).softmax(1)
         hits += (scores.argmax(1) == y).sum()
+    model.train()
     return int(hits) / len(labels)
 
 
@@ -105,6 +118,7 @@ def train(options: argparse.Namespace) -> dict[str, object]:
     torch.set_float32_matmul_precision("high")  # on a GPU products round like convolutions, which do so by default
     torch.manual_seed(options.seed)
     model = NETWORKS[options.network]().to(device)
+    model = Views(model, options.shift) if options.augmentations > 1 else model
     thresholds = options.thresholds
     if thresholds == "adaptive":
         thresholds = dpsgd.Adaptive(quantile=options.quantile, rate=options.quantile_rate, normalise=options.normalise)
@@ -193,8 +207,7 @@ def _epoch(
     options: argparse.Namespace,
 ) -> float:
     total, count, drawn = torch.zeros((), device=options.device), 0, private.data_loader.drawn
-    for stored, y in private.data_loader:
-        x = augmented(stored, options.shift) if options.augmentations > 1 else stored
+    for x, y in private.data_loader:
         private.optimizer.zero_grad()
         losses = backward(x, y)
         private.optimizer.step()
@@ -212,11 +225,12 @@ def _backward(private: dpsgd.PrivateTraining, options: argparse.Namespace) -> Ca
 
     def loss(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         with torch.autocast(x.device.type, dtype=torch.bfloat16, enabled=options.bf16):
-            losses = functional.cross_entropy(private.module(x), y, reduction="none")
-        if not rows or len(rows[0]) != len(losses):
-            rows[:] = [torch.empty_like(losses.detach())]
-        rows[0].copy_(losses.detach())  # at one place, where replays write too
-        return losses.mean()  # over the rows of a physical batch, whose number is public
+            outputs = private.module(x)
+            losses = functional.cross_entropy(outputs.detach(), y, reduction="none")
+            if not rows or len(rows[0]) != len(losses):
+                rows[:] = [torch.empty_like(losses)]
+            rows[0].copy_(losses)  # at one place, where replays write too
+            return private.loss(functional.cross_entropy, outputs, y)
 
     recorded = dpsgd.captured_backward(private, loss) if options.recorded else None
 

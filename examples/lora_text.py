@@ -11,6 +11,7 @@ trained on the notes: few parameters need little noise. A progress bar shows wha
 import argparse
 import random
 import sys
+from functools import partial
 
 import torch
 from torch import nn
@@ -106,16 +107,13 @@ def add_adapters(model: Transformer, rank: int) -> None:
             setattr(block, name, LoRA(getattr(block, name), rank))
 
 
-def losses(model: nn.Module, tokens: torch.Tensor) -> torch.Tensor:
-    """One number per sentence: the mean over its own words."""
-    labels = torch.where(tokens == PAD, -100, tokens)
-    return dpsgd.per_example_loss(model(tokens), labels, shift=True)
+LOSS = partial(dpsgd.per_example_loss, ignore_index=PAD, shift=True)  # of a sentence: the mean over its own words
 
 
 @torch.no_grad()
 def perplexity(model: nn.Module, tokens: torch.Tensor) -> float:
     """Among how many equally likely words the model hesitates."""
-    return float(losses(model, tokens).mean().exp())
+    return float(LOSS(model(tokens), tokens).mean().exp())
 
 
 def pretrain(model: nn.Module, tokens: torch.Tensor, epochs: int) -> None:
@@ -124,7 +122,7 @@ def pretrain(model: nn.Module, tokens: torch.Tensor, epochs: int) -> None:
     for _ in range(epochs):
         for batch in tokens[torch.randperm(len(tokens))].split(100):
             optimizer.zero_grad()
-            losses(model, batch).mean().backward()
+            LOSS(model(batch), batch).mean().backward()
             optimizer.step()
 
 
@@ -151,7 +149,7 @@ def train(options: argparse.Namespace) -> dict[str, float]:
     for epoch in range(options.epochs):
         for (tokens,) in private.data_loader:
             private.optimizer.zero_grad()
-            losses(model, tokens).mean().backward()
+            private.backward(LOSS, private.module(tokens), tokens)
             private.optimizer.step()
         spent = private.accountant.get_epsilon(options.delta)
         _show(epoch + 1, options.epochs, spent, perplexity(average.module(), held_out))

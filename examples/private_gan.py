@@ -39,14 +39,20 @@ def network(inputs: int, outputs: int) -> nn.Sequential:
 
 
 class Pairs(nn.Module):
-    """A discriminator that judges a private point and a generated one, side by side: one row for one person."""
+    """A discriminator that judges a private point and a generated one, side by side: one row for one person.
 
-    def __init__(self) -> None:
+    What the generator makes is made inside: a private module is called with the rows of its loader alone.
+    """
+
+    def __init__(self, generator: nn.Module) -> None:
         super().__init__()
         self.judge = network(2, 1)
+        self.generator = [generator]  # no part of this module, since another optimizer trains it
 
-    def forward(self, real: Tensor, made: Tensor) -> Tensor:
+    def forward(self, real: Tensor) -> Tensor:
         """Two numbers for each row."""
+        with torch.no_grad():
+            made = self.generator[0](torch.randn(len(real), SEED_SIZE))
         return self.judge(torch.stack([real, made], dim=1)).squeeze(2)
 
 
@@ -59,7 +65,8 @@ def train(
     epsilon: float, epochs: int, points: int = 4_000, batch: int = 400
 ) -> tuple[nn.Module, dpsgd.PrivateTraining]:
     """The generator, and the private training of the discriminator."""
-    discriminator, generator = Pairs(), network(SEED_SIZE, 2)
+    generator = network(SEED_SIZE, 2)
+    discriminator = Pairs(generator)
     private = dpsgd.make_private(
         module=discriminator,
         optimizer=torch.optim.Adam(discriminator.parameters(), lr=2e-3, betas=(0.5, 0.9)),
@@ -73,9 +80,7 @@ def train(
     for _ in range(epochs):
         for (real,) in private.data_loader:
             private.optimizer.zero_grad()
-            with torch.no_grad():
-                made = generator(torch.randn(len(real), SEED_SIZE))
-            private.backward(judged, private.module(real, made))
+            private.backward(judged, private.module(real))
             private.optimizer.step()
 
             released.load_state_dict(discriminator.state_dict())

@@ -4,13 +4,26 @@ import copy
 
 import torch
 from torch import nn
+from torch.utils import _pytree as pytree
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
 from inid.dpsgd.thresholds import group_parameters
 from inid.testing import unsafe_no_noise
 
-__all__ = ["Picked", "Tokens", "assert_close", "groups_of", "private", "slow_sums", "squares", "sums", "train_once"]
+__all__ = [
+    "Picked",
+    "Tokens",
+    "assert_close",
+    "by_row",
+    "groups_of",
+    "private",
+    "row_squares",
+    "slow_sums",
+    "squares",
+    "sums",
+    "train_once",
+]
 
 torch.set_num_threads(1)  # the models are small: threads would only wait for each other
 
@@ -20,6 +33,21 @@ TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}
 def squares(output):
     """Half the squared output, example by example: its gradients grow with it, so that examples differ in length."""
     return output.flatten(1).square().sum(1) / 2
+
+
+def row_squares(row):
+    """The same of one row."""
+    return row.square().sum() / 2
+
+
+def by_row(losses):
+    """A function of a batch that gives a loss for each row, as one of a single row."""
+
+    def loss(*row):
+        (made,) = losses(*pytree.tree_map_only(torch.Tensor, lambda leaf: leaf[None], row))
+        return made
+
+    return loss
 
 
 class Picked(nn.Module):
@@ -56,19 +84,19 @@ def private(model, x, *, batch_size=None, optimizer=None, **options):
     )
 
 
-def train_once(training, loss=squares):
-    """One step over the loader's next batch."""
+def train_once(training, loss=squares, unwrap=lambda output: output):
+    """One step over the loader's next batch, with a loss for each row of what is taken out of the output."""
     for (x,) in training.data_loader:
         training.optimizer.zero_grad()
-        loss(training.module(x)).sum().backward()
+        training.backward(by_row(loss), unwrap(training.module(x)))
         training.optimizer.step()
 
 
-def sums(model, x, *, loss=squares, **options):
+def sums(model, x, *, loss=squares, unwrap=lambda output: output, **options):
     """The clipped sums of one step over all of x, parameter by parameter."""
     with unsafe_no_noise():
         training = private(model, x, **options)
-        train_once(training, loss)
+        train_once(training, loss, unwrap)
     return {name: p.grad for name, p in training.module.named_parameters() if p.requires_grad}
 
 

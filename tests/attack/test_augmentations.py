@@ -13,7 +13,7 @@ from inid import dpsgd
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_no_noise
 from internals import module_with
-from training import assert_close, groups_of
+from training import assert_close, by_row, groups_of
 
 poisson_draw = module_with("inid.dpsgd.sampling", "StepPlaces")
 poisson_loader = module_with("inid.dpsgd.sampling", "PoissonLoader")
@@ -108,14 +108,13 @@ def private(model, data, **options):
     )
 
 
-def sums(model, data, *, mean=True, change=lambda x: x, **options):
+def sums(model, data, *, mean=True, **options):
     """The clipped sums of one step over all examples."""
     own = copy.deepcopy(model)
     with unsafe_no_noise():
         training = private(own, data, loss_reduction="mean" if mean else "sum", **options)
         for batch in training.data_loader:
-            each = losses(own(change(batch[0] if isinstance(batch, list) else batch)))
-            (each.mean() if mean else each.sum()).backward()
+            training.backward(by_row(losses), own(batch[0] if isinstance(batch, list) else batch))
             training.optimizer.step()
     factor = len(data) if mean else 1  # means are divided by the expected number of examples
     return {name: factor * p.grad for name, p in own.named_parameters()}
@@ -201,18 +200,24 @@ def test_no_example_counts_more_than_once_whatever_its_views(clipping, noise, mo
     assert length() > 1.2
 
 
-def test_rows_changed_in_the_loop_are_views_too():
-    """The loop makes views of the repeated rows of a TensorDataset."""
+class Shifted(nn.Module):
+    """Makes views of the repeated rows of a TensorDataset."""
+
+    def __init__(self, model, shift):
+        super().__init__()
+        self.model, self.shift = model, shift
+
+    def forward(self, rows):
+        return self.model(rows + self.shift.repeat(len(rows) // VIEWS, 1))
+
+
+def test_rows_changed_in_the_module_are_views_too():
     torch.manual_seed(4)
     model, x = MODELS["linear"]().double(), torch.randn(COUNT, 6, dtype=torch.float64)
-    shift = torch.randn(COUNT * VIEWS, 6, dtype=torch.float64)
-
-    def changed(rows):  # the rows of an example are changed by its own shifts, wherever they stand
-        examples = [int((x == row).all(1).nonzero()) for row in rows[::VIEWS]]
-        return rows + shift.view(COUNT, VIEWS, 6)[examples].flatten(0, 1)
-
-    found = sums(model, TensorDataset(x), clipping="global", change=changed)
-    stored = x[:, None] + shift.view(COUNT, VIEWS, 6)
+    shift = torch.randn(VIEWS, 6, dtype=torch.float64)
+    found = sums(Shifted(model, shift), TensorDataset(x), clipping="global")
+    found = {name.removeprefix("model."): each for name, each in found.items()}
+    stored = x[:, None] + shift
     assert_close(found, slow_sums(model, stored, threshold=0.5, clipping="global"), torch.float32)
 
 
@@ -228,8 +233,8 @@ def test_padding_and_masks_count_views():
         found = (stored[:, :VIEWS] == row).flatten(1).all(1)
         assert bool(found.any()) == held
         assert held or bool((row == batch[drawn.mask][0]).all())
-    with pytest.raises(GuaranteeError, match="backward ran over 6 rows"):
-        losses(training.module(batch[:6])).mean().backward()
+    with pytest.raises(GuaranteeError, match="not one of the drawn batch"):
+        training.backward(by_row(losses), training.module(batch[:6]))
 
 
 def test_views_cannot_be_brought_into_another_order():

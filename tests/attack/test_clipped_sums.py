@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from inid.dpsgd.grad_sample import DenseGrads, EmbeddingGrads, OuterGrads, Rule, Sums
-from training import Tokens, private, squares, sums
+from training import Tokens, by_row, private, squares, sums
 
 HUGE, TINY = 3e38, 1e-44
 VALUES = {
@@ -80,7 +80,7 @@ def limits_of(training):
 def added(training, loss=squares):
     """The sums of one batch, before noise and rounding, in the order of the groups."""
     for (x,) in training.data_loader:
-        loss(training.module(x)).sum().backward()
+        training.backward(by_row(loss), training.module(x))
     return training.optimizer.step_state.sums.flat
 
 

@@ -55,7 +55,7 @@ def steps_of(training, most=STEPS, factor=0.0):
     """Take up to so many steps: who took part in each, and what was released."""
     for (x,) in islice(training.data_loader, most):
         training.optimizer.zero_grad()
-        (factor * training.module(x)).sum().backward()
+        training.backward(lambda row: factor * row.sum(), training.module(x))
         training.optimizer.step()
         took = set(x[training.data_loader.drawn.mask].flatten().int().tolist())
         yield took, float(next(training.module.parameters()).grad)

@@ -56,7 +56,7 @@ def counted(model, tensors, loss, limits, drawn, monkeypatch):
         thresholds="adaptive",
         max_physical_batch_size=NUMBER,
     )
-    loss(training.module, *next(iter(training.data_loader))).backward()
+    loss(training, *next(iter(training.data_loader)))
     return training.optimizer.step_state.sums.inside.numpy()
 
 
@@ -78,8 +78,8 @@ def not_a_number(monkeypatch):
     return moved(lambda: nn.Linear(3, WIDTH), tensors, _by_weight, [1.0, limit], monkeypatch)
 
 
-def _by_weight(model, x, weights):
-    return (model(x).sum(1) * weights).sum()
+def _by_weight(training, x, weights):
+    training.backward(lambda row, weight: row.sum() * weight, training.module(x), weights)
 
 
 def tokens_of_its_own(monkeypatch):
@@ -88,7 +88,13 @@ def tokens_of_its_own(monkeypatch):
     x[LAST] = torch.arange(4)
     own = gradient_rows.EmbeddingGrads.gathered(x.clone().fill_(0), torch.ones(NUMBER, 4, WIDTH), 8, None)
     limit = float(own.powers(2).sqrt()[0])
-    return moved(lambda: nn.Embedding(8, WIDTH), (x,), lambda model, x: model(x).sum(), [limit], monkeypatch)
+    return moved(
+        lambda: nn.Embedding(8, WIDTH),
+        (x,),
+        lambda training, x: training.backward(torch.sum, training.module(x)),
+        [limit],
+        monkeypatch,
+    )
 
 
 ATTACKS = {"not a number": not_a_number, "tokens": tokens_of_its_own}

@@ -355,4 +355,4 @@ class OwnOutput(nn.Module):
 def test_mixing_is_seen_in_objects_of_the_models_own(single):
     training = private(OwnOutput(single=single), torch.randn(8, 5))
     with pytest.raises(GuaranteeError, match=r"single number|depends on other examples"):
-        train_once(training, lambda output: output.loss)
+        train_once(training, unwrap=lambda output: output.loss)

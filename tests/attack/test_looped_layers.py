@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from inid.errors import GuaranteeError
-from training import groups_of, private, slow_sums, squares, sums, train_once
+from training import groups_of, private, row_squares, slow_sums, sums, train_once
 
 N, E = 6, 4
 X = torch.randn(N, E, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
@@ -181,6 +181,6 @@ class ByKeyword(nn.Module):
 def test_calls_by_keyword_alone_are_looked_at_as_others_are():
     training = private(ByKeyword(), X.float())
     for (batch,) in training.data_loader:
-        squares(training.module(x=batch)).sum().backward()
+        training.backward(row_squares, training.module(x=batch))
         training.optimizer.step()
     assert training.accountant.steps == 1

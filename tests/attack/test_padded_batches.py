@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from inid import dpsgd
 from inid.errors import ArgumentError
 from internals import module_with
-from training import private, squares, sums, train_once
+from training import private, row_squares, squares, sums, train_once
 
 poisson_draw = module_with("inid.dpsgd.sampling", "StepPlaces")
 
@@ -52,7 +52,7 @@ def moved(model, x, y, monkeypatch, *, bf16=False, **options):
         for images, labels in training.data_loader:
             with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
                 output = model_copy(images)
-            nn.functional.cross_entropy(output.float(), labels).backward()
+            training.backward(nn.functional.cross_entropy, output.float(), labels)
             if training.data_loader.drawn.complete:
                 break
             training.optimizer.step()
@@ -141,11 +141,9 @@ def test_padding_is_left_out_of_adaptive_counts(monkeypatch):
 
 
 def test_means_divide_by_a_public_number(monkeypatch):
-    """A mean over 16 rows, of which 7 are examples, times 16: the clipped sum, divided by the expected size of 10."""
+    """A mean over 16 rows, of which 7 are examples: the clipped sum, divided by the expected size of 10."""
     monkeypatch.setattr(poisson_draw, "bernoulli", lambda size, rate: np.arange(size) < 7)
-    found = drawn_sums(
-        monkeypatch, range(7), loss=lambda out: squares(out) / 16, loss_reduction="mean", max_grad_norm=[0.5, 0.5]
-    )
+    found = drawn_sums(monkeypatch, range(7), loss=squares, loss_reduction="mean", max_grad_norm=[0.5, 0.5])
     monkeypatch.undo()
     wanted = sums(net(), X[:7], max_grad_norm=[0.5, 0.5])
     for name in wanted:
@@ -160,7 +158,7 @@ def test_without_padding_only_sums_are_allowed_and_empty_draws_take_a_step():
     for (x,) in training.data_loader:
         sizes.add((len(x), int(training.data_loader.drawn.mask.sum())))
         training.optimizer.zero_grad()
-        squares(training.module(x)).sum().backward()
+        training.backward(row_squares, training.module(x))
         training.optimizer.step()
     assert (1, 0) in sizes  # a draw of nobody
     assert len(sizes) > 2

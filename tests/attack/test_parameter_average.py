@@ -36,7 +36,7 @@ def train(training, after=lambda: None):
     for _ in range(2):
         for (x,) in training.data_loader:
             training.optimizer.zero_grad()
-            training.module(x).square().mean().backward()
+            training.backward(lambda row: row.square().mean(), training.module(x))
             training.optimizer.step()
             after()
             if training.data_loader.drawn.complete:

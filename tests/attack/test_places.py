@@ -168,7 +168,7 @@ def clipped_sum(model, x, drawn, places, size, monkeypatch):
         max_physical_batch_size=size,
     )
     for (rows,) in training.data_loader:
-        (1e6 * own(rows)).sum().backward()
+        training.backward(lambda row: 1e6 * row.sum(), own(rows))
         if training.data_loader.drawn.complete:
             break
         training.optimizer.step()

@@ -12,7 +12,7 @@ import inid
 from inid import dpsgd
 from inid.errors import ArgumentError, BudgetError, RecordError
 from inid.testing import unsafe_no_noise, unsafe_seed
-from training import private, squares, train_once
+from training import private, row_squares, train_once
 
 X = torch.randn(8, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
@@ -108,7 +108,7 @@ def test_a_state_loaded_between_backward_and_step_drops_the_gradients():
     state = narrow.optimizer.state_dict()
     for (x,) in wide.data_loader:
         wide.optimizer.zero_grad()
-        squares(100 * wide.module(x)).sum().backward()
+        wide.backward(lambda row: row_squares(100 * row), wide.module(x))
         wide.optimizer.load_state_dict(state)
         wide.optimizer.step()
     assert max(float(p.grad.norm()) for p in wide.module.parameters()) < 1e-6
@@ -193,7 +193,7 @@ def test_a_process_that_forks_off_leases_steps_of_its_own(tmp_path, monkeypatch)
             monkeypatch.setattr(os, "getpid", lambda: -1)
         (x,) = next(batches)
         training.optimizer.zero_grad()
-        training.module(x).square().sum().backward()
+        training.backward(lambda row: row.square().sum(), training.module(x))
         training.optimizer.step()
         left.append(ledger.steps_left(training.optimizer.state_dict()["inid"]["ledger"]["charge"][0]))
     assert left == [297, 297, 294, 294]

@@ -10,7 +10,7 @@ from inid import dpsgd
 from inid.dpsgd.grad_sample import MARGIN, OuterGrads, Rule, Sums
 from inid.testing import unsafe_no_noise
 from internals import module_with
-from training import private, squares
+from training import private, row_squares
 
 clipped_sums = module_with("inid.dpsgd.grad_sample", "Rule")
 
@@ -124,7 +124,7 @@ def test_training_takes_whole_sums_unless_noise_is_correlated(correlated, monkey
     with unsafe_no_noise():
         training = private(model, x, batch_size=6, noise="exact", **options)
         (batch,) = next(iter(training.data_loader))
-        squares(training.module(batch)).sum().backward()
+        training.backward(row_squares, training.module(batch))
         training.optimizer.step()
     most = training.data_loader.most_examples
     assert seen == ([] if correlated else [53 - (most - 1).bit_length()])

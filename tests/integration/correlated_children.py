@@ -57,7 +57,7 @@ def train(training: dpsgd.PrivateTraining, factor: float = 1.0) -> dict[str, obj
     came, released = [], []
     for x, names in training.data_loader:
         training.optimizer.zero_grad()
-        (factor * training.module(x).square()).sum().backward()
+        training.backward(lambda row: (factor * row.square()).sum(), training.module(x))
         training.optimizer.step()
         came.append(names[training.data_loader.drawn.mask].tolist())
         released.append(torch.cat([whole(p.grad).flatten().clone() for p in training.module.parameters()]))
@@ -78,7 +78,7 @@ def apart(rank: int, steps: int) -> tuple[list[list[int]], str]:
     training, came = made(), []
     try:
         for x, names in islice(training.data_loader, steps):
-            training.module(x).square().sum().backward()
+            training.backward(lambda row: row.square().sum(), training.module(x))
             training.optimizer.step()
             came.append(names[training.data_loader.drawn.mask].tolist())
             if len(came) == steps - 1 and rank:
@@ -109,7 +109,7 @@ def main(folder: Path, rank: int, world: int) -> None:
         batches = iter(first.data_loader)
         for _ in range(4):
             x, _ = next(batches)
-            first.module(x).square().sum().backward()
+            first.backward(lambda row: row.square().sum(), first.module(x))
             first.optimizer.step()
         state = first.optimizer.state_dict()
         second = made(ledger=ledger)

@@ -38,7 +38,7 @@ def train(
     while training.accountant.steps < until:
         for (x,) in training.data_loader:
             training.optimizer.zero_grad()
-            (factor * model(x).square()).sum().backward()
+            training.backward(lambda row: (factor * row.square()).sum(), model(x))
             training.optimizer.step()
     return training
 

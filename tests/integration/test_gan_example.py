@@ -37,9 +37,11 @@ def test_a_generator_that_trains_through_the_private_model_itself_is_refused(exa
     generator, private = example["train"](epsilon=8.0, epochs=1, points=40, batch=20)
     next(iter(private.data_loader))
     made = generator(torch.randn(7, example["SEED_SIZE"]))
-    scores = private.module(made, made)
-    with pytest.raises(GuaranteeError):
+    scores = private.module(made)
+    with pytest.raises(GuaranteeError, match="row by row"):
         functional.softplus(-scores).mean().backward()
+    with pytest.raises(GuaranteeError, match="not one of the drawn batch"):
+        private.backward(lambda own: functional.softplus(-own).mean(), private.module(made))
     assert not private.optimizer.step_state.sums.begun
 
 

@@ -11,6 +11,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
+from inid.dpsgd.integrations import PrivateTrainer
 from training import assert_close, groups_of, slow_sums, sums
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # about their own future
@@ -116,23 +117,6 @@ def test_a_trained_adapter_is_merged_and_saved_as_usual(tmp_path):
         assert torch.allclose(merged(TOKENS), wanted, atol=1e-5)
 
 
-class NextToken(hugging_face.Trainer):
-    """As in docs/guides/trainer-and-lightning.md."""
-
-    def __init__(self, private, **settings):
-        super().__init__(model=private.module, optimizers=(private.optimizer, None), **settings)
-        self.private = private
-
-    def get_train_dataloader(self):
-        return self.private.data_loader
-
-    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        labels = inputs.pop("labels")
-        outputs = model(**inputs)
-        loss = self.private.loss(lambda own, y: functional.cross_entropy(own[:-1], y[1:]), outputs.logits, labels)
-        return (loss, outputs) if return_outputs else loss
-
-
 @pytest.mark.parametrize("parts", [None, 4])
 def test_a_trainer_trains_the_adapters_of_a_llama_and_saves_them_alone(parts, tmp_path):
     model = adapted("llama", task_type="CAUSAL_LM").model
@@ -149,7 +133,6 @@ def test_a_trainer_trains_the_adapters_of_a_llama_and_saves_them_alone(parts, tm
     settings = hugging_face.TrainingArguments(
         output_dir=str(tmp_path),
         num_train_epochs=2,
-        max_grad_norm=0,
         label_names=["labels"],
         eval_strategy="epoch",
         save_strategy="epoch",
@@ -157,7 +140,7 @@ def test_a_trainer_trains_the_adapters_of_a_llama_and_saves_them_alone(parts, tm
         disable_tqdm=True,
         use_cpu=True,
     )
-    trainer = NextToken(private, args=settings, eval_dataset=rows)
+    trainer = PrivateTrainer(private=private, args=settings, eval_dataset=rows)
     trainer.train()
     assert private.accountant.steps == 2
     assert all("eval_loss" in each for each in trainer.state.log_history if "eval_runtime" in each)

@@ -44,7 +44,7 @@ def trained(*, recorded, steps=40, rate=1.0, clipping="per_layer", **options):
             if recorded:
                 backward(x, y)
             else:
-                nn.functional.cross_entropy(made.module(x), y).backward()
+                made.backward(nn.functional.cross_entropy, made.module(x), y)
             made.optimizer.step()
             done += 1
     return [p.detach().clone() for p in net.parameters()], made, backward

@@ -2,6 +2,7 @@
 
 import copy
 
+import accelerate
 import lightning
 import pytest
 import torch
@@ -10,7 +11,8 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
-from inid.errors import GuaranteeError
+from inid.dpsgd.integrations import LogEpsilon, PrivateLightningModule, PrivateTrainer
+from inid.errors import ArgumentError, GuaranteeError
 from integration.test_training_frameworks import BATCH, ROWS, Classifier, Rows, X, Y
 from integration.test_training_frameworks import made as made_of
 
@@ -23,59 +25,30 @@ def made(data, **options):
     return made_of(data, Classifier(), **options)
 
 
-class PrivateTrainer(hugging_face.Trainer):
-    """As the guide has it."""
-
-    def __init__(self, private, **settings):
-        super().__init__(model=private.module, optimizers=(private.optimizer, None), **settings)
-        self.private = private
-
-    def get_train_dataloader(self):
-        return self.private.data_loader
-
-    def compute_loss(self, model, inputs, return_outputs=False, num_items_in_batch=None):
-        labels = inputs.pop("labels")
-        outputs = model(**inputs)
-        loss = self.private.loss(functional.cross_entropy, outputs["logits"], labels)
-        return (loss, outputs) if return_outputs else loss
-
-
 def trainer(folder, private, **settings):
-    settings = {"num_train_epochs": 2, "max_grad_norm": 0, "save_strategy": "no", "ignore_data_skip": True} | settings
+    settings = {"num_train_epochs": 2, "save_strategy": "no"} | settings
     own = hugging_face.TrainingArguments(
         output_dir=str(folder), report_to=[], disable_tqdm=True, use_cpu=True, label_names=["labels"], **settings
     )
-    return PrivateTrainer(private, args=own, eval_dataset=Rows())
+    return PrivateTrainer(private=private, args=own, eval_dataset=Rows(), delta=1e-5)
 
 
-class Module(lightning.LightningModule):
-    """As the guide has it."""
+def of_logits(outputs, y):
+    return functional.cross_entropy(outputs["logits"], y)
+
+
+class Module(PrivateLightningModule):
+    """A module whose model returns a dictionary, and that evaluates."""
 
     def __init__(self, private):
-        super().__init__()
-        self.model, self.private = private.module, private
-
-    def training_step(self, batch, _at):
-        x, y = batch
-        return self.private.loss(functional.cross_entropy, self.model(x)["logits"], y)
+        super().__init__(private, of_logits)
 
     def validation_step(self, batch, _at):
         x, y = batch
         self.log("validation", functional.cross_entropy(self.model(x)["logits"], y))
 
-    def configure_optimizers(self):
-        return self.private.optimizer
-
-    def train_dataloader(self):
-        return self.private.data_loader
-
     def val_dataloader(self):
         return DataLoader(TensorDataset(X, Y), batch_size=ROWS)
-
-
-class LogEpsilon(lightning.Callback):
-    def on_train_epoch_end(self, _trainer, module):
-        module.log("epsilon", module.private.accountant.get_epsilon(1e-5))
 
 
 def fitting(folder, **settings):
@@ -151,29 +124,100 @@ def test_a_trainers_clipping_of_gradients_does_nothing(parts, tmp_path):
 
 def test_accumulation_in_a_trainer_is_refused_by_name(tmp_path):
     private = made(Rows())
-    own = trainer(tmp_path, private, gradient_accumulation_steps=2)
-    with pytest.raises(GuaranteeError, match=r"gradient_accumulation_steps=1.*max_physical_batch_size"):
-        own.train()
+    with pytest.raises(ArgumentError, match=r"max_physical_batch_size.*gradient_accumulation_steps=1"):
+        trainer(tmp_path, private, gradient_accumulation_steps=2)
     assert private.accountant.steps == 0
 
 
-def test_a_trainers_callback_logs_epsilon(tmp_path):
-    private = made(Rows())
-    own = trainer(tmp_path, private)
+def of_settings(folder, **settings):
+    """The settings of a Trainer that makes the training private itself."""
+    own = {"num_train_epochs": 2, "save_strategy": "no", "report_to": [], "disable_tqdm": True, "use_cpu": True}
+    return hugging_face.TrainingArguments(output_dir=str(folder), label_names=["labels"], **own | settings)
 
-    class Log(hugging_face.TrainerCallback):
-        def on_epoch_end(self, _args, _state, _control, **_more):
-            own.log({"epsilon": private.accountant.get_epsilon(1e-5)})
 
-    own.add_callback(Log())
+def test_accumulation_becomes_the_size_of_physical_batches(tmp_path):
+    args = of_settings(tmp_path, per_device_train_batch_size=3, gradient_accumulation_steps=2)
+    own = PrivateTrainer(
+        Classifier(), args, privacy={"target_epsilon": 3.0, "target_delta": 1e-3}, train_dataset=Rows()
+    )
+    loader = own.private.data_loader
+    assert (loader.physical_batch_size, loader.expected_batch_size) == (3, 6)
     own.train()
+    assert own.private.accountant.steps == 2 * ROWS // 6
+    assert own.state.log_history[-1]["epsilon"] <= 3.0
+    assert own.private.accountant.get_epsilon(1e-3) == own.state.log_history[-1]["epsilon"]
+
+
+@pytest.mark.parametrize("both", [{}, {"privacy": {"noise_multiplier": 1.0}, "private": True}])
+def test_a_trainer_is_told_its_privacy_once(both, tmp_path):
+    both = both | ({"private": made(Rows())} if both else {})
+    with pytest.raises(ArgumentError, match=r"privacy=dict\(target_epsilon"):
+        PrivateTrainer(args=of_settings(tmp_path), train_dataset=Rows(), **both)
+
+
+@pytest.mark.parametrize("function", ["of a row", "by default"])
+def test_a_trainers_compute_loss_func_is_of_one_row(function, tmp_path):
+    shapes = []
+
+    def of_a_row(outputs, labels):
+        shapes.append((outputs["logits"].shape, labels.shape))
+        return functional.cross_entropy(outputs["logits"], labels)
+
+    own = PrivateTrainer(
+        Classifier(),
+        of_settings(tmp_path, per_device_train_batch_size=BATCH),
+        privacy={"noise_multiplier": 1.0},
+        train_dataset=Rows(),
+        compute_loss_func=of_a_row if function == "of a row" else None,
+        delta=1e-5,
+    )
+    own.train()
+    assert own.private.accountant.steps == 2 * STEPS
+    assert set(shapes) == ({((2,), ())} if function == "of a row" else set())
+
+
+def test_accelerate_goes_around_a_private_training():
+    private = made(Rows())
+    accelerator = accelerate.Accelerator(cpu=True)
+    module, optimizer, loader = accelerator.prepare(private.module, private.optimizer, private.data_loader)
+    for batch in loader:
+        optimizer.zero_grad()
+        outputs = module(x=batch["x"])
+        loss = private.loss(functional.cross_entropy, outputs["logits"], batch["labels"])
+        accelerator.backward(loss)
+        optimizer.step()
+    assert private.accountant.steps == STEPS
+
+
+def test_a_trainer_logs_epsilon_to_whoever_listens(tmp_path):
+    """As TensorBoard and W&B do, which are callbacks of a Trainer."""
+    private, seen = made(Rows()), []
+
+    class Listener(hugging_face.TrainerCallback):
+        def on_log(self, _args, _state, _control, logs=None, **_more):
+            seen.append(logs["epsilon"])
+
+    own = trainer(tmp_path, private, logging_strategy="epoch")
+    own.add_callback(Listener())
+    own.train()
+    assert seen[:2] == pytest.approx([once(STEPS), once(2 * STEPS)], rel=1e-9)
     logged = [each["epsilon"] for each in own.state.log_history if "epsilon" in each]
-    assert logged == pytest.approx([once(STEPS), once(2 * STEPS)], rel=1e-9)
+    assert logged == seen
+
+
+def test_a_lightning_module_logs_epsilon_itself(tmp_path):
+    private = made(TensorDataset(X, Y))
+    module = PrivateLightningModule(
+        private, lambda outputs, y: functional.cross_entropy(outputs["logits"], y), delta=1e-5
+    )
+    own = fitting(tmp_path)
+    own.fit(module)
+    assert float(own.callback_metrics["epsilon"]) == pytest.approx(once(2 * STEPS), rel=1e-6)
 
 
 def test_lightning_evaluates_and_logs_epsilon(tmp_path):
     private = made(TensorDataset(X, Y))
-    own = fitting(tmp_path, callbacks=[LogEpsilon()])
+    own = fitting(tmp_path, callbacks=[LogEpsilon(private, 1e-5)])
     own.fit(Module(private))
     assert float(own.callback_metrics["validation"]) == pytest.approx(plain_loss(private.module), rel=1e-5)
     assert float(own.callback_metrics["epsilon"]) == pytest.approx(once(2 * STEPS), rel=1e-6)

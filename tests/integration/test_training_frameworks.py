@@ -9,6 +9,7 @@ from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from inid import dpsgd
+from inid.dpsgd.integrations import PrivateTrainer
 from inid.errors import GuaranteeError, InidError
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # about their own future
@@ -48,16 +49,13 @@ def made(data, model, **options):
     )
 
 
-class PrivateTrainer(hugging_face.Trainer):
-    """What one overrides of a Trainer: the loader and the loss."""
+class Batchwise(PrivateTrainer):
+    """A Trainer whose loss is of the whole batch, as most are."""
 
-    def __init__(self, private, take_loss, **settings):
-        super().__init__(model=private.module, optimizers=(private.optimizer, None), train_dataset=Rows(), **settings)
-        self.private, self.take_loss = private, take_loss
+    def __init__(self, take_loss, **settings):
+        super().__init__(**settings)
+        self.take_loss = take_loss
         self.model_accepts_loss_kwargs = True  # so that it counts labels, as it does for its own models
-
-    def get_train_dataloader(self):
-        return self.private.data_loader
 
     def compute_loss(self, model, inputs, num_items_in_batch=None, **_settings):
         labels = inputs.pop("labels")
@@ -85,28 +83,29 @@ def trainer(tmp_path, private, take_loss, **options):
         save_strategy="no",
         disable_tqdm=True,
         use_cpu=True,
+        label_names=["labels"],
         **options,
     )
-    return PrivateTrainer(private, take_loss, args=settings)
+    common = {"private": private, "args": settings, "train_dataset": Rows()}
+    return PrivateTrainer(**common) if take_loss is by_rows else Batchwise(take_loss, **common)
 
 
 @pytest.mark.parametrize("options", [{}, {"max_physical_batch_size": 4}], ids=["one batch", "several"])
-@pytest.mark.parametrize("take_loss", [by_rows, ordinary])
-def test_a_trainer_takes_all_steps(take_loss, options, tmp_path):
+def test_a_trainer_takes_all_steps(options, tmp_path):
     private = made(Rows(), Classifier(), **options)
-    trainer(tmp_path, private, take_loss).train()
+    trainer(tmp_path, private, by_rows).train()
     assert private.accountant.steps == 2 * private.data_loader.steps
 
 
-@pytest.mark.parametrize("take_loss", [by_rows, ordinary])
-def test_a_trainer_takes_all_steps_in_narrow_numbers(take_loss, tmp_path):
+def test_a_trainer_takes_all_steps_in_narrow_numbers(tmp_path):
     """It casts the outputs to float32 after the forward, outside of the private module."""
     private = made(Rows(), Classifier())
     kinds = []
     private.module.layers[0].register_forward_hook(lambda _layer, _args, output: kinds.append(output.dtype))
-    trainer(tmp_path, private, take_loss, bf16=True).train()
+    trainer(tmp_path, private, by_rows, bf16=True).train()
     assert private.accountant.steps == 2 * private.data_loader.steps
     assert kinds[-1] is torch.bfloat16
+    assert not torch.is_autocast_enabled("cpu")  # the checks run within it, and leave it as it was
 
 
 class Normalised(Classifier):
@@ -137,10 +136,11 @@ def test_batch_normalisation_stays_frozen_in_a_trainer_by_the_guides_line(tmp_pa
     assert bool((thawed.layers[1].running_mean == 0.5).all())
 
 
-def test_a_trainers_count_of_labels_is_refused(tmp_path):
+@pytest.mark.parametrize("take_loss", [ordinary, by_count])
+def test_a_trainers_loss_of_the_whole_batch_is_refused(take_loss, tmp_path):
     private = made(Rows(), Classifier())
-    with pytest.raises(GuaranteeError, match="by a tensor"):
-        trainer(tmp_path, private, by_count).train()
+    with pytest.raises(GuaranteeError, match="row by row"):
+        trainer(tmp_path, private, take_loss).train()
     assert private.accountant.steps == 0
 
 
@@ -181,10 +181,9 @@ def fit(tmp_path, private, take_loss):
 
 
 @pytest.mark.parametrize("options", [{}, {"max_physical_batch_size": 4}], ids=["one batch", "several"])
-@pytest.mark.parametrize("take_loss", [by_rows, ordinary])
-def test_lightning_takes_all_steps(take_loss, options, tmp_path):
+def test_lightning_takes_all_steps(options, tmp_path):
     private = made(TensorDataset(X, Y), Classifier(), **options)
-    module = fit(tmp_path, private, take_loss)
+    module = fit(tmp_path, private, by_rows)
     assert private.accountant.steps == 2 * private.data_loader.steps
     assert module.ended == 2
 
@@ -192,7 +191,7 @@ def test_lightning_takes_all_steps(take_loss, options, tmp_path):
 def test_lightning_with_class_weights_is_refused(tmp_path):
     private = made(TensorDataset(X, Y), Classifier())
     weight = torch.tensor([1.0, 1000.0])
-    with pytest.raises(GuaranteeError, match="class weights"):
+    with pytest.raises(GuaranteeError, match="row by row"):
         fit(tmp_path, private, lambda _, out, y, __: functional.cross_entropy(out["logits"], y, weight=weight))
 
 

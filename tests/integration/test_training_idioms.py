@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from inid import dpsgd
 from inid.errors import GuaranteeError
-from training import assert_close, groups_of, private, slow_sums, sums, train_once
+from training import assert_close, by_row, groups_of, private, slow_sums, sums, train_once
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of torch.compile, about its own future
 T, E, WORDS = 5, 8, 11
@@ -135,7 +135,7 @@ def test_a_private_model_may_be_compiled_afterwards():
     compiled = private(model, TOKENS, clipping="global", max_grad_norm=0.3)
     whole = torch.compile(compiled.module, backend="eager")
     (tokens,) = next(iter(compiled.data_loader))
-    losses(whole(tokens)).sum().backward()
+    compiled.backward(by_row(losses), whole(tokens))
     assert torch.allclose(compiled.optimizer.step_state.sums.flat, added(model), rtol=1e-9)
 
 

@@ -1,15 +1,18 @@
 """Models of Hugging Face, built from small configurations: their clipped sums are those of a slow loop."""
 
 import copy
+from functools import partial
 
 import pytest
 import torch
 import transformers as hugging_face
+from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
 from inid.errors import GuaranteeError
 from inid.testing import unsafe_no_noise
+from training import row_squares
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # about their own future
 torch.set_num_threads(1)
@@ -104,15 +107,19 @@ def bart():
     return hugging_face.BartForConditionalGeneration(config)
 
 
-def losses(model, x):
-    """Half the squared outputs, one number per example."""
-    if x.is_floating_point():
-        output = model(pixel_values=x)
-    elif model.config.is_encoder_decoder:
-        output = model(input_ids=x, decoder_input_ids=x.flip(1), use_cache=False)
-    else:
-        output = model(input_ids=x, attention_mask=torch.ones_like(x))
-    return output.logits.flatten(1).square().sum(1) / 2
+class Logits(nn.Module):
+    """Called with one tensor; what else a model takes is made of it."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x):
+        if x.is_floating_point():
+            return self.model(pixel_values=x).logits
+        if self.model.config.is_encoder_decoder:
+            return self.model(input_ids=x, decoder_input_ids=x.flip(1), use_cache=False).logits
+        return self.model(input_ids=x, attention_mask=torch.ones_like(x)).logits
 
 
 @pytest.mark.parametrize(
@@ -122,18 +129,18 @@ def losses(model, x):
 )
 def test_clipped_sums(make):
     torch.manual_seed(0)
-    model = make().train().double()
+    model = Logits(make()).train().double()
     x = torch.randn(5, 3, 8, 8, dtype=torch.float64) if make is vit else torch.randint(3, 50, (5, 7))
     own = copy.deepcopy(model)
     training = private(own, x, max_grad_norm=0.5)
     with unsafe_no_noise():
         for (batch,) in training.data_loader:
-            losses(own, batch).sum().backward()
+            training.backward(row_squares, own(batch))
             training.optimizer.step()
     parameters = [p for p in model.parameters() if p.requires_grad]
     wanted = [torch.zeros_like(p) for p in parameters]
     for at in range(len(x)):
-        found = torch.autograd.grad(losses(model, x[at : at + 1]).sum(), parameters, allow_unused=True)
+        found = torch.autograd.grad(row_squares(model(x[at : at + 1])), parameters, allow_unused=True)
         length = sum(float(g.square().sum()) for g in found if g is not None) ** 0.5
         for total, gradient in zip(wanted, found, strict=True):
             total.add_(0 if gradient is None else gradient * min(1.0, 0.5 / length))
@@ -158,6 +165,7 @@ def test_a_loss_over_all_labels_of_the_batch_is_refused_with_the_cure():
     with pytest.raises(GuaranteeError, match="per_example_loss"):
         training.module(input_ids=x, labels=x)
     (batch,) = next(iter(training.data_loader))
-    dpsgd.per_example_loss(training.module(input_ids=batch).logits, batch, shift=True).sum().backward()
+    loss = partial(dpsgd.per_example_loss, shift=True)
+    training.backward(loss, training.module(input_ids=batch).logits, batch)
     training.optimizer.step()
     assert training.accountant.steps == 1

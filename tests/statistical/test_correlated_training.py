@@ -57,7 +57,7 @@ def released(factor, noise="torch", rate=RATE):
         found = np.empty((size, STEPS))
         for step, (at,) in enumerate(training.data_loader):
             training.optimizer.zero_grad()
-            (factor * training.module(at)).sum().backward()
+            training.backward(lambda row: (factor * row).sum(), training.module(at))
             training.optimizer.step()
             found[:, step] = model.table.weight.grad.flatten().double().numpy()
     return found, training

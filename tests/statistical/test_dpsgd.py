@@ -215,7 +215,7 @@ def canary_scores(canary, seed, **options):
         while len(scores) < RUNS:
             for (batch,) in training.data_loader:
                 training.optimizer.zero_grad()
-                training.module(batch).sum().backward()
+                training.backward(torch.sum, training.module(batch))
                 training.optimizer.step()
                 seen = torch.cat([p.grad.flatten() for p in training.module.parameters()])
                 scores.append(float(weights @ seen.double()))

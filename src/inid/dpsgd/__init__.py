@@ -16,7 +16,7 @@ from inid.dpsgd.forward_pass import ForwardPass
 from inid.dpsgd.grad_sample.grad_sampler import GradSampler
 from inid.dpsgd.grad_sample.layers import grad_sampler_of, register_layer
 from inid.dpsgd.independence.validation import fix, validate
-from inid.dpsgd.loss.per_example_loss import per_example_loss
+from inid.dpsgd.loss.known_losses import per_example_loss
 from inid.dpsgd.make_private import make_private, retain_malloc
 from inid.dpsgd.noise.banded import Banded
 from inid.dpsgd.noise.training_plan import Correlation, TrainingPlan, plan_training

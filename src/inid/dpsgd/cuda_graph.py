@@ -9,7 +9,7 @@ the numbers of Python that they were given: the thresholds among them, so a rule
 that changes at every step, adaptive thresholds, is refused). Padding is told from examples by a mask that lies at one
 place and is written before every replay. Whatever is checked about a batch is checked before each replay too
 (`PerExampleGradients.begin_replay`); what is checked about the model and the loss was checked when they last ran as
-usual: the first runs, and all while the loss is still being looked at, are ordinary.
+usual: the first runs are ordinary.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,7 @@ def captured_backward(private: PrivateTraining, loss: Callable[..., Tensor]) -> 
 
     Args:
         private: What `make_private` returned.
-        loss: Takes a batch, calls `private.module` and returns the loss, one number.
+        loss: Takes a batch, calls `private.module` and returns what `private.loss` gives.
 
     Returns:
         A function of a batch that returns the loss, detached.
@@ -49,7 +49,9 @@ def captured_backward(private: PrivateTraining, loss: Callable[..., Tensor]) -> 
     >>> private = dpsgd.make_private(
     ...     module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1), noise_multiplier=1.0,
     ...     data_loader=torch.utils.data.DataLoader(data, batch_size=4))
-    >>> backward = captured_backward(private, lambda x: private.module(x).square().mean())
+    >>> def loss(x):
+    ...     return private.loss(lambda out: out.square().mean(), private.module(x))
+    >>> backward = captured_backward(private, loss)
     >>> for (x,) in private.data_loader:
     ...     private.optimizer.zero_grad()
     ...     loss = backward(x)
@@ -87,7 +89,7 @@ class CapturedBackward:
         key = self._described(leaves, form)
         if key != self._key:
             self._key, self._ordinary, self._recording = key, 0, None
-        if not Recording.possible(self._device) or self._ordinary < _ORDINARY or self._state.drawn.to_be_watched:
+        if not Recording.possible(self._device) or self._ordinary < _ORDINARY:
             loss = self._run(leaves, form)
             self._ordinary += 1  # one that failed has not set up what a recording needs, the mask among it
             return loss

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from inid.dpsgd.accountant import Accountant, ChargedRun
 from inid.dpsgd.grad_sample.clipped_sums import MARGIN, Rule
 from inid.dpsgd.independence.check import Independence
-from inid.dpsgd.loss.per_sample_loss import PerSampleLoss
+from inid.dpsgd.loss.row_loss import RowLoss
 from inid.dpsgd.noise.correlated_noise import CorrelatedRun
 from inid.dpsgd.noise.step_noise import Recipe, Source, add_planned_noise, element_bounds, quanta_of
 from inid.dpsgd.noise.training_plan import Correlation
@@ -82,7 +82,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self.step_state = StepState(loader.drawn, sums, self._rule())
         look = Independence(module, first.device, self.step_state.drawn, example)
         self.gradients = PerExampleGradients(module, places, self.step_state, mean=mean, look=look)
-        self.losses = PerSampleLoss(self.gradients, mean=mean)
+        self.losses = RowLoss(self.gradients, mean=mean)
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ class ParameterAverage:
     >>> average = ParameterAverage(private, decay=0.9)
     >>> for (x,) in private.data_loader:
     ...     private.optimizer.zero_grad()
-    ...     private.module(x).square().mean().backward()
+    ...     loss = private.backward(lambda row: row.square().mean(), private.module(x))
     ...     private.optimizer.step()
     >>> average.steps, average.module()(torch.ones(1, 3)).shape
     (2, torch.Size([1, 1]))

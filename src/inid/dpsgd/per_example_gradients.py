@@ -21,7 +21,7 @@ from torch.nn import functional
 from torch.nn.utils import skip_init
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.forward_pass import RUN_AGAIN, CallsChanged, ForwardPass, LayerFailedError, graph_hook
+from inid.dpsgd.forward_pass import BARE, EARLIER, RUN_AGAIN, CallsChanged, ForwardPass, LayerFailedError, graph_hook
 from inid.dpsgd.grad_accumulator import GradAccumulator, Places
 from inid.dpsgd.grad_sample.call_plan import CallPlan, OtherwiseDividedError, Probe, SameForAllError
 from inid.dpsgd.grad_sample.grad_samples import DenseGrads
@@ -35,7 +35,6 @@ from inid.dpsgd.grad_sample.wrapped_forward import (
     FunctionalLinear,
     Kept,
     WrappedForward,
-    first_tensor,
     frozen,
     leaves_of,
     repeated,
@@ -45,10 +44,6 @@ from inid.dpsgd.grad_sample.wrapped_forward import (
     undisturbed,
     unseen,
 )
-from inid.dpsgd.loss.backward_calls import listen
-from inid.dpsgd.loss.loop_checks import check_reduction, watched
-from inid.dpsgd.loss.nodes import Edge
-from inid.dpsgd.loss.outside_hooks import inside_model
 from inid.dpsgd.sharded_parameters import is_sharded
 from inid.dpsgd.step_state import StepState
 from inid.errors import GuaranteeError
@@ -113,15 +108,14 @@ class PerExampleGradients:
         self._tied: dict[nn.Parameter, Unit] | None = None  # weights used by functional.linear, once it was seen
         self._trace: Trace | None = None  # a run by which shapes are found out is under way
         self._probing = False  # a run on made-up examples is under way
-        self._reduction_known = False  # whether the first loss has been compared with loss_reduction
         self._inside = False  # a layer that is run example by example is under way
         units = units_of(module)
         self._gathered.uses.update(parameter for unit in units for parameter in unit.parameters.values())
         self._gathered.stacking = not self.sharded
         self._wrapped = [WrappedForward(unit.layer, partial(self._run_layer, unit)) for unit in units]
         self._bare = [(unit, own) for unit, own in zip(units, self._wrapped, strict=True) if unit.direct_parameters]
-        self._wrapped.append(WrappedForward(module, self._run_module))  # around its own layer, where the model is one
-        listen(self)
+        self._whole = WrappedForward(module, self._run_module)  # around its own layer, where the model is one
+        self._wrapped.append(self._whole)
 
     @property
     def lost(self) -> dict[nn.Parameter, float]:
@@ -204,9 +198,13 @@ class PerExampleGradients:
         before = self._walked.versions()
         forward_pass.flowed = graph_hook(self._collect_rows, forward_pass)
         self._gathered.expect(forward_pass)
+        drawn, leaves = self.state.drawn, pytree.tree_leaves((args, kwargs))
+        forward_pass.foreign = not self.state.recording and any(
+            isinstance(leaf, Tensor) and not drawn.holds(leaf, look=forward_pass.look) for leaf in leaves
+        )
         self.state.begin_forward(forward_pass)
         try:
-            with inside_model(), self._functional_calls():
+            with self._functional_calls():
                 output = forward(*args, **kwargs)
         finally:
             self.state.end_forward()
@@ -216,12 +214,9 @@ class PerExampleGradients:
         written = {at for at, _ in set(self._walked.versions()) ^ set(before)} if forward_pass.plan.written else None
         if (self._walked.versions() != before) if written is None else not written <= forward_pass.plan.written:
             raise GuaranteeError(WRITTEN)
-        forward_pass.note_output(output_leaves(output), forward_pass.plan.output, whole=True)
+        forward_pass.note_outputs(output_leaves(output), forward_pass.plan.output)
         if not self.sharded:
             self._settings = self.settings()
-        output = watched(output, first_tensor(args, kwargs), self.state.drawn, mean=self._mean)
-        if forward_pass.look:
-            forward_pass.follow(output_leaves(output), self.state.drawn)
         return output
 
     def _run_layer(self, unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -284,15 +279,11 @@ class PerExampleGradients:
             finally:
                 self._inside = False
             # Sharding puts hooks on the output, which a change in place would lose if it were a view.
-            made = pytree.tree_map_only(Tensor, torch.clone, made) if self.sharded else made
-            forward_pass.note_output(pytree.tree_leaves(made), call.joined, whole=False)
-            return made
+            return pytree.tree_map_only(Tensor, torch.clone, made) if self.sharded else made
         flowed = (
             graph_hook(self._collect_again, forward_pass) if again else partial(cast("Any", forward_pass.flowed), at)
         )
-        output = run_with_sampler(unit, forward, args, kwargs, flowed)
-        forward_pass.by_rows[output.grad_fn, output.output_nr] = 0
-        return output
+        return run_with_sampler(unit, forward, args, kwargs, flowed)
 
     def widen(self, error: SameForAllError | OtherwiseDividedError) -> None:
         """Take the parent of a layer whose input is not divided by example as one layer, run example by example."""
@@ -365,8 +356,14 @@ class PerExampleGradients:
         before = self._look.kept()
         # Hooks on the whole model are a part of it; those of sharding have run already.
         whole = self._forward if self.sharded else self._module._call_impl  # noqa: SLF001 - not compiled
-        with inside_model(), self._functional_calls():
-            output = output_leaves(whole(*args, **kwargs))
+        # What others have put around the forward since then is at work already: an autocast of Accelerate's that was
+        # entered twice would never end.
+        outer, self._module.forward = self._module.forward, self._whole
+        try:
+            with self._functional_calls():
+                output = output_leaves(whole(*args, **kwargs))
+        finally:
+            self._module.forward = outer
         return output + self._look.kept(map(id, before))
 
     def _trace_layer(
@@ -410,15 +407,12 @@ class PerExampleGradients:
             kept.read()  # it may have been written to meanwhile
             forward_pass.probe.flowed(at, "", gradients)
             return
-        if self.state.drawn.quiet:
-            return
         self._enter(forward_pass, again=False)
         with undisturbed(gradients):
             self._gathered.take(forward_pass, forward_pass.plan.calls[at].unit, kept.read(), gradients.detach())
 
     def _collect_again(self, forward_pass: ForwardPass, *_: object) -> None:
-        if not self.state.drawn.quiet:
-            self._enter(forward_pass, again=True)
+        self._enter(forward_pass, again=True)
 
     def _collect_leaf(self, forward_pass: ForwardPass, at: int, again: bool, name: str, leaf: Tensor) -> None:
         gradients = cast("Tensor", leaf.grad)
@@ -440,37 +434,51 @@ class PerExampleGradients:
         if forward_pass.probe is not None and not again:
             forward_pass.probe.flowed(at, name, gradients)
             return
-        if name in unit.parameters and not self.state.drawn.quiet:
+        if name in unit.parameters:
             self._enter(forward_pass, again=again)
             self._gathered.take_positions(forward_pass, unit, name, met, gradients)
 
-    def before_backward(self, ends: list[Edge], *, handed: bool) -> None:
-        """Look at the loss of a backward that is about to begin; one that may mix rows is refused."""
+    def forward_to_differentiate(self) -> ForwardPass:
+        """The forward whose loss may be taken now: the latest, once, over what the loader handed out last."""
         forward_pass = self.state.latest
-        if forward_pass is not None and not (forward_pass.ended or self._probing or self.state.drawn.quiet):
-            reached = forward_pass.judge(ends, self._places, self._look.kept, handed=handed)
-            if reached and not self._reduction_known:
-                self._reduction_known = True
-                check_reduction(ends, mean=self._mean)
+        if forward_pass is None or forward_pass.ended:
+            raise GuaranteeError(
+                "there is no forward whose loss could be taken: call the private module on a batch of the returned "
+                "data_loader first, and the loss once for each forward; put several losses into one loss_fn."
+            )
+        self.state.drawn.check_order()  # else a target of the batch before would be called made up
+        forward_pass.check_inputs()
+        return forward_pass
 
-    def _enter(self, forward_pass: ForwardPass, *, again: bool) -> None:
-        """Check, at the first gradient of a backward, that it is the one backward of the latest forward."""
-        if again:
-            raise GuaranteeError(RUN_AGAIN)
-        task = torch._C._current_graph_task_id()  # noqa: SLF001 - a backward that broke off does not end its forward
-        if forward_pass.task == task and forward_pass is self.state.latest and not forward_pass.ended:
-            return  # judged when it entered
-        forward_pass.check_backward(task, latest=forward_pass is self.state.latest)
-        if forward_pass.task is None:
-            forward_pass.task = task
+    def send_back(
+        self, forward_pass: ForwardPass, flowing: list[tuple[Tensor, Tensor]], factor: Tensor | None = None
+    ) -> None:
+        """Run the backward of the latest forward, with gradients of its outputs that were worked out row by row."""
+        if forward_pass is not self.state.latest:
+            raise GuaranteeError(EARLIER)
+        if factor is not None and (forward_pass.look or not factor.is_cuda) and float(factor) != 1:
+            raise GuaranteeError(
+                "the loss was multiplied or transformed after private.loss, which may hold a fact about all rows: do "
+                "it inside loss_fn. A GradScaler is not needed with bfloat16. Gradients of batches are not added up "
+                "(gradient_accumulation_steps=1, accumulate_grad_batches=1); to spare memory pass "
+                "max_physical_batch_size."
+            )
+        forward_pass.begin_backward()
+        try:
             if self.state.recording:
                 self.state.sums.mask(forward_pass.examples)
             else:
                 self.state.begin_backward(forward_pass.rows)
-            torch.autograd.Variable._execution_engine.queue_callback(partial(self._finish, forward_pass))  # noqa: SLF001 - what torch's own data parallel does
-
-    def _finish(self, forward_pass: ForwardPass) -> None:
-        forward_pass.ended = True
-        forward_pass.let_go()
+            torch.autograd.backward([end for end, _ in flowing], [gradient for _, gradient in flowing])
+        finally:
+            forward_pass.sending, forward_pass.ended = False, True
+            forward_pass.let_go()
         with undisturbed(self.state.sums.flat):
             self._gathered.finish(forward_pass)
+
+    def _enter(self, forward_pass: ForwardPass, *, again: bool) -> None:
+        """Refuse gradients that come in another backward than the one that `send_back` runs."""
+        if again:
+            raise GuaranteeError(RUN_AGAIN)
+        if not forward_pass.sending:
+            raise GuaranteeError(BARE)

@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from torch import Tensor, nn
 
 from inid.dpsgd.accountant import Accountant
+from inid.dpsgd.loss.frozen_module import FrozenModule
 from inid.dpsgd.optimizer import PrivateOptimizer
 from inid.dpsgd.sampling.poisson_loader import PoissonLoader
-from inid.errors import ArgumentError
 
 
 class PrivateTraining(NamedTuple):
@@ -24,24 +24,20 @@ class PrivateTraining(NamedTuple):
         """1/mu (Gaussian) or 1/epsilon (Laplace) of one step before sampling."""
         return self.optimizer.noise_multiplier
 
-    def loss(
-        self, loss_fn: Callable[..., Tensor], outputs: Any, *targets: Any, per_row: Tensor | tuple[Any, ...] = ()
-    ) -> Tensor:
+    def loss(self, loss_fn: Callable[..., Tensor], outputs: Any, *targets: Any) -> Tensor:
         """The loss of a batch, taken row by row, so that no row can change the loss of another.
 
         `loss_fn` gets one row of the outputs and of every target, and returns one number; its mean over the rows is
-        returned (or sum, see `loss_reduction`), and `backward()` of that is private. For a loop of your own,
-        `private.backward` takes the same arguments and calls it.
+        returned (or sum, see `loss_reduction`). Call `backward()` of that, once and as it is: for a framework that
+        does so itself. For a loop of your own there is `private.backward`.
 
         Args:
             loss_fn: A function of one row. Constants (class weights) it may read from outside; make them once.
             outputs: What the module returned for the batch, as it came.
-            *targets: Tensors of the batch, as they came.
-            per_row: More tensors by row, each of whose rows you state comes from that row of the batch alone, such as
-                a teacher's outputs. They follow the targets.
+            *targets: Tensors of the batch, as they came, or what `private.frozen(teacher)` made of them.
 
         Raises:
-            GuaranteeError: Rows may have met in outputs, targets or constants, or `loss_fn` cannot be run row by row.
+            GuaranteeError: Rows may have met in outputs, targets or constants, or `loss_fn` does not fit one row.
 
         >>> from torch.utils.data import DataLoader, TensorDataset
         >>> from inid.dpsgd import make_private
@@ -58,21 +54,10 @@ class PrivateTraining(NamedTuple):
         >>> private.accountant.steps
         4
         """
-        stated = (per_row,) if isinstance(per_row, Tensor) else tuple(per_row)
-        return self.optimizer.losses.of_function(loss_fn, outputs, targets, stated)
+        return self.optimizer.losses.loss(loss_fn, outputs, targets)
 
-    def backward(
-        self,
-        loss_fn: Callable[..., Tensor] | Tensor,
-        outputs: Any = None,
-        *targets: Any,
-        per_row: Tensor | tuple[Any, ...] = (),
-    ) -> Tensor:
+    def backward(self, loss_fn: Callable[..., Tensor], outputs: Any = None, *targets: Any) -> Tensor:
         """Take the loss row by row, as `loss` does, and its backward; gives the loss, detached.
-
-        Instead of a function a tensor of one loss per row may be passed, for losses that cannot be run row by row.
-        Rows that meet in it are then seen in its graph or, at some steps, in its gradients; what was mixed without
-        gradients (a weight by row that was divided by the batch's) is not.
 
         >>> from torch.utils.data import DataLoader, TensorDataset
         >>> from inid.dpsgd import make_private
@@ -87,11 +72,23 @@ class PrivateTraining(NamedTuple):
         >>> private.accountant.steps
         4
         """
-        if isinstance(loss_fn, Tensor):
-            if outputs is not None or targets or per_row != ():
-                raise ArgumentError("losses by row need nothing else: pass private.backward(losses).")
-            loss = self.optimizer.losses.of_losses(loss_fn)
-        else:
-            loss = self.loss(loss_fn, outputs, *targets, per_row=per_row)
-        loss.backward()  # type: ignore[no-untyped-call]
-        return loss.detach()
+        return self.optimizer.losses.backward(loss_fn, outputs, targets)
+
+    def frozen(self, module: nn.Module) -> FrozenModule:
+        """A model that is not trained, such as a teacher, called on tensors of the batch: its outputs may be targets.
+
+        It is checked as the trained model is: what it makes of one row must not depend on others.
+
+        >>> from torch.utils.data import DataLoader, TensorDataset
+        >>> from inid.dpsgd import make_private
+        >>> import torch
+        >>> model, teacher, data = nn.Linear(5, 2), nn.Linear(5, 2), TensorDataset(torch.randn(64, 5))
+        >>> private = make_private(module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+        ...     data_loader=DataLoader(data, batch_size=16), noise_multiplier=1.0)
+        >>> teacher = private.frozen(teacher)
+        >>> for (x,) in private.data_loader:
+        ...     private.optimizer.zero_grad()
+        ...     loss = private.backward(nn.functional.mse_loss, private.module(x), teacher(x))
+        ...     private.optimizer.step()
+        """
+        return FrozenModule(module, self.data_loader.drawn)

@@ -46,7 +46,7 @@ class StepState:
         if drawn.stepped == drawn.batch:
             return "no batch"
         if forward is not None and not forward.ended and drawn.seen:
-            return "outputs" if forward.task is None else "backward"
+            return "backward" if forward.begun else "outputs"
         if drawn.fresh:
             return "batch"
         return "sums" if drawn.complete else "part"

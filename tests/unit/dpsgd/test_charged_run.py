@@ -8,7 +8,7 @@ from torch import nn
 
 from inid import ApproxDP, Ledger
 from inid.errors import BudgetError
-from training import private, squares
+from training import private, row_squares
 
 X = torch.randn(200, 5, generator=torch.Generator().manual_seed(1))
 
@@ -19,7 +19,7 @@ def begun(total, **options):
     options = {"noise_multiplier": None, "batch_size": 20, "steps": 100, "ledger": ledger} | options
     training = private(nn.Linear(5, 2), X, **options)
     (x,) = next(iter(training.data_loader))
-    squares(training.module(x)).sum().backward()
+    training.backward(row_squares, training.module(x))
     training.optimizer.step()
     return ledger
 

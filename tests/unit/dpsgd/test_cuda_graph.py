@@ -61,7 +61,9 @@ def made(rate=1.0, **options):
         **options,
     )
     Again.sums, Again.gradients = training.optimizer.step_state.sums, training.optimizer.gradients
-    return training, dpsgd.captured_backward(training, lambda x, y: nn.functional.cross_entropy(training.module(x), y))
+    return training, dpsgd.captured_backward(
+        training, lambda x, y: training.loss(nn.functional.cross_entropy, training.module(x), y)
+    )
 
 
 def trained(training, backward, epochs):
@@ -80,36 +82,17 @@ def test_replays_are_the_ordinary_steps(again, size):
     for recorded in (False, True):
         with unsafe_seed(2), unsafe_no_noise():
             training, backward = made(rate=0.2, max_physical_batch_size=size)
-            ordinary = lambda x, y, t=training: nn.functional.cross_entropy(t.module(x), y).backward()  # noqa: E731
+            ordinary = lambda x, y, t=training: t.backward(nn.functional.cross_entropy, t.module(x), y)  # noqa: E731
             found.append(trained(training, backward if recorded else ordinary, 10))
     assert again.made == 1
     for one, other in zip(*found, strict=True):
         assert torch.equal(one, other)
 
 
-def test_padded_batches_run_as_usual_while_their_loss_is_looked_at(again, monkeypatch):
-    training, backward = made(rate=0.2)
-    drawn, seen, replay = training.data_loader.drawn, [], again.replay
-
-    def watched(self):
-        seen.append((drawn.examples, drawn.rows, drawn.watched))
-        return replay(self)
-
-    monkeypatch.setattr(again, "replay", watched)
-    trained(training, backward, 8)
-    assert drawn.watched == 16
-    assert seen
-    assert all(looked == 16 or not 0 < examples < rows for examples, rows, looked in seen)
-
-
-def test_a_loss_without_padding_is_refused_before_anything_is_recorded(again):
+def test_a_loss_of_the_whole_batch_is_refused_before_anything_is_recorded(again):
     training, _ = made(rate=0.2)
-    drawn = training.data_loader.drawn
-    backward = dpsgd.captured_backward(
-        training,
-        lambda x, y: nn.functional.cross_entropy(training.module(x), y, reduction="none")[drawn.mask].mean(),
-    )
-    with pytest.raises(GuaranteeError, match="padding counts nowhere"):
+    backward = dpsgd.captured_backward(training, lambda x, y: nn.functional.cross_entropy(training.module(x), y))
+    with pytest.raises(GuaranteeError, match="row by row"):
         trained(training, backward, 3)
     assert again.made == 0
 
@@ -140,7 +123,7 @@ def test_an_earlier_forward_is_refused_after_a_replay(again):
     training, backward = made()
     trained(training, backward, 5)
     x, y = next(iter(training.data_loader))
-    early = nn.functional.cross_entropy(training.module(x), y)
+    early = training.loss(nn.functional.cross_entropy, training.module(x), y)
     backward(x, y)
     with pytest.raises(GuaranteeError):
         early.backward()

@@ -10,7 +10,7 @@ from torch import nn
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_no_noise
 from internals import module_with
-from training import Picked, Tokens, private, squares, train_once
+from training import Picked, Tokens, private, row_squares, train_once
 
 fused_layers = module_with("inid.dpsgd.grad_sample", "ghost_grads")
 poisson_draw = module_with("inid.dpsgd.sampling", "StepPlaces")
@@ -30,7 +30,7 @@ def test_closures_work():
 
         def closure():
             training.optimizer.zero_grad()
-            loss = squares(training.module(x)).sum()
+            loss = training.loss(row_squares, training.module(x))
             loss.backward()
             return loss
 
@@ -45,7 +45,7 @@ def test_zero_grad_of_either_kind(set_to_none):
     for _ in range(3):
         for (x,) in training.data_loader:
             training.optimizer.zero_grad(set_to_none=set_to_none)
-            squares(training.module(x)).sum().backward()
+            training.backward(row_squares, training.module(x))
             training.optimizer.step()
     assert training.accountant.steps == 3
 
@@ -68,8 +68,8 @@ def test_gradient_scaling_is_refused_with_the_cure():
     training = private(net(), X)
     scaler = torch.amp.GradScaler("cpu")
     (x,) = next(iter(training.data_loader))
-    loss = squares(training.module(x)).sum()
-    with pytest.raises(GuaranteeError, match="needs no GradScaler"):
+    loss = training.loss(row_squares, training.module(x))
+    with pytest.raises(GuaranteeError, match="GradScaler is not needed"):
         scaler.scale(loss).backward()
     loss.backward()
     with pytest.raises(ArgumentError, match="bfloat16"):
@@ -82,7 +82,7 @@ def test_schedulers_step_when_a_batch_is_complete():
     parts = 0
     for (x,) in training.data_loader:
         training.optimizer.zero_grad()
-        squares(training.module(x)).sum().backward()
+        training.backward(row_squares, training.module(x))
         training.optimizer.step()
         parts += 1
         if training.data_loader.drawn.complete:

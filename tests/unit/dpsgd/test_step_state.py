@@ -9,7 +9,7 @@ from torch import nn
 
 from inid.dpsgd import PHASES
 from inid.errors import GuaranteeError
-from training import private, squares
+from training import private, row_squares
 
 PROJECT = Path(__file__).resolve().parents[3]
 
@@ -29,7 +29,7 @@ def test_a_step_in_one_batch():
     met.append(state.phase)
     output = made.module(x)
     met.append(state.phase)
-    squares(output).sum().backward()
+    made.backward(row_squares, output)
     met.append(state.phase)
     made.optimizer.step()
     met.append(state.phase)
@@ -47,7 +47,7 @@ def test_gradients_flow_in_the_phase_of_the_backward(monkeypatch):
         made.optimizer.gradients._gathered, "take", lambda *args: seen.append(state.phase) or taken(*args)
     )
     (x,) = next(iter(made.data_loader))
-    squares(made.module(x)).sum().backward()
+    made.backward(row_squares, made.module(x))
     assert seen == ["backward"]
 
 
@@ -57,7 +57,7 @@ def test_a_batch_in_parts():
     for (x,) in made.data_loader:
         made.optimizer.zero_grad()
         met.append(state.phase)
-        squares(made.module(x)).sum().backward()
+        made.backward(row_squares, made.module(x))
         met.append(state.phase)
         made.optimizer.step()
         met.append(state.phase)
@@ -70,11 +70,11 @@ def test_what_is_thrown_away_may_be_used_again():
     made = training()
     state = made.optimizer.step_state
     (x,) = next(iter(made.data_loader))
-    squares(made.module(x)).sum().backward()
+    made.backward(row_squares, made.module(x))
     assert state.phase == "sums"
     made.optimizer.zero_grad()
     assert (state.phase, bool(state.sums.flat.any())) == ("batch", False)
-    squares(made.module(x)).sum().backward()
+    made.backward(row_squares, made.module(x))
     assert state.phase == "sums"
 
 
@@ -82,10 +82,10 @@ def test_a_call_that_does_not_fit_a_phase_is_refused_and_leaves_it():
     made = training()
     state = made.optimizer.step_state
     (x,) = next(iter(made.data_loader))
-    squares(made.module(x)).sum().backward()
+    made.backward(row_squares, made.module(x))
     before = state.sums.flat.clone()
     with pytest.raises(GuaranteeError, match="twice"):
-        squares(made.module(x)).sum().backward()
+        made.backward(row_squares, made.module(x))
     assert torch.equal(state.sums.flat, before)
     made.optimizer.step()
     with pytest.raises(GuaranteeError, match="without a new batch"):

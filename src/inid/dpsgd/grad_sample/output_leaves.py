@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
@@ -50,23 +49,3 @@ def _slots(leaf: object) -> Iterable[Any]:
 
 def _names(slots: object) -> list[str]:
     return [slots] if isinstance(slots, str) else [str(name) for name in slots] if isinstance(slots, Iterable) else []
-
-
-def along_rows(leaf: Tensor, rows: int) -> int | None:
-    """The dimension along which the rows of a batch lie, if sizes leave no doubt.
-
-    >>> along_rows(torch.ones(2, 6), 6), along_rows(torch.ones(6, 6), 6)
-    (1, None)
-    """
-    found = [at for at, size in enumerate(leaf.shape) if size and size % rows == 0]
-    return found[0] if len(found) == 1 else None
-
-
-def as_real(leaf: Tensor) -> Tensor:
-    """A tensor with complex numbers as pairs, in a dimension behind the others."""
-    return torch.view_as_real(leaf.resolve_conj()) if leaf.is_complex() else leaf
-
-
-def is_real(leaf: object) -> bool:
-    """Whether it is a tensor of real numbers."""
-    return isinstance(leaf, Tensor) and leaf.is_floating_point()

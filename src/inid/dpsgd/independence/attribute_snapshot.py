@@ -42,26 +42,19 @@ def scalar_attributes(parts: list[nn.Module]) -> list[Any]:
 
 
 def kept_tensors(module: nn.Module, known: Iterable[int] = ()) -> list[Tensor]:
-    """Tensors that a model keeps as attributes, such as attention weights, or a loss of its own to be added outside."""
-    values = [
+    """Tensors without gradients that a model keeps as attributes, such as attention weights.
+
+    Those with gradients reach nothing: only outputs enter a private loss.
+    """
+    kept = [
         value
         for part in parts_of(module)
         for name, value in vars(part).items()
-        if name not in MODULES_OWN and isinstance(value, (Tensor, list, tuple, dict)) and not _of_numbers(value)
+        if name not in MODULES_OWN and isinstance(value, (Tensor, list, tuple, dict))
     ]
-    if not values:
-        return []
-    leaves = pytree.tree_leaves(values)
     ours = {*known, *map(id, tensors_of(parts_of(module)))}
-    return [each for each in leaves if isinstance(each, Tensor) and id(each) not in ours and _is_output(each)]
-
-
-def _of_numbers(value: Any) -> bool:
-    """Whether it is a container of numbers and texts alone, such as the size of a kernel: most are."""
-    kind = type(value)
-    if kind is dict:
-        return all(type(each) in _SINGLE for each in value.values())
-    return (kind is tuple or kind is list) and all(type(each) in _SINGLE for each in value)
+    leaves = [leaf for leaf in pytree.tree_leaves(kept) if isinstance(leaf, Tensor) and id(leaf) not in ours]
+    return [leaf for leaf in leaves if leaf.ndim and not leaf.requires_grad]
 
 
 def _is_output(tensor: Tensor) -> bool:

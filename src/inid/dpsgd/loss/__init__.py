@@ -1,22 +1,6 @@
-"""That a training loop keeps examples apart, from a model's outputs to its loss. Start reading in `graph`.
+"""The loss of a private step: a function of one row's outputs and targets. Start reading in `row_loss`.
 
-graph             which losses keep rows apart, seen in the graph of autograd
-nodes             what nodes of autograd are called and keep
-per_sample_loss   a loss taken row by row, which cannot mix rows
-per_example_loss  losses that keep examples apart
-output_tracking   what a loop does with outputs, seen at some forwards
-loop_checks       what a loop does to the first batches
-outside_hooks     hooks that a loop puts on what lies between
-backward_calls    backwards are announced before they begin
+row_loss       the contract, and how a loss is taken row by row
+known_losses   losses of torch that are run for all rows at once
+frozen_module  a teacher, whose outputs may be targets
 """
-
-import importlib
-
-_HOMES = {"PreexistingTensors": "inid.dpsgd.sampling.batch_state"}
-
-
-def __getattr__(name: str) -> object:
-    """Load a module when one of its names is first asked for."""
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,46 +1,13 @@
 """What a private loader has handed out, and what of it has been used."""
 
-import gc
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from weakref import ref
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from inid.errors import GuaranteeError
-
-
-class PreexistingTensors:
-    """The tensors that are there when this is made, of torch's own kinds, with how often each was written to.
-
-    >>> import torch
-    >>> weights = torch.ones(3)
-    >>> earlier = PreexistingTensors()
-    >>> weights in earlier, weights[1:] in earlier, weights + 1 in earlier, weights.zero_() in earlier
-    (True, True, False, False)
-    """
-
-    def __init__(self) -> None:
-        kinds = {Tensor, nn.Parameter, nn.Buffer}
-        found = [each for each in gc.get_objects() if type(each) in kinds]
-        # Not pairs of both: Python's collector would go through as many, and so would whoever looks for tensors next.
-        self._found = {id(each): ref(each) for each in found}
-        self._versions = {id(each): _version(each) for each in found}
-
-    def __contains__(self, tensor: Tensor) -> bool:
-        whole = tensor if tensor._base is None else tensor._base  # noqa: SLF001 - what a view is of
-        kept = self._found.get(id(whole))
-        return kept is not None and kept() is whole and self._versions[id(whole)] == _version(whole)
-
-
-def _version(tensor: Tensor) -> int | None:
-    return None if tensor.is_inference() else tensor._version  # noqa: SLF001 - the only way to see a change in place
-
-
-_WATCHED = 16  # physical batches that are looked at: on a GPU each look waits
 
 
 @dataclass(eq=False)
@@ -58,17 +25,10 @@ class BatchState:
     stepped: int = 0
     private: bool = True
     number: int = 0
-    watched: int = 0
     views: int = 1
     reader: object = None
     refused: bool = False
-    tensors: Sequence[tuple[Tensor, int]] = ()
-    quiet: bool = False
-    handed: int = 0
-    copies: Sequence[Tensor] = ()
-    interrupted: int = 0
-    earlier: PreexistingTensors | None = None
-    _begun: bool = False  # whether the model has been run
+    tensors: list[tuple[Tensor, int]] = field(default_factory=list)
 
     @property
     def rows(self) -> int:
@@ -118,40 +78,24 @@ class BatchState:
             self.batch, self.private = self.batch + 1, True
         self.placed, self.complete, self.fresh, self.seen = placed, last, True, False
         self.reader, self.refused = reader, False
-        self.tensors = [(tensor, tensor._version) for tensor in tensors]  # noqa: SLF001 - shows a change in place
-        self.handed += 1
-        # Not all that writes shows in the version: NumPy, `.data` and collectives do not.
-        self.copies = [tensor.clone() for tensor in tensors] if self.handed.bit_count() == 1 else ()
-        # Looking for all tensors takes long, so a loop that only looks at batches does it ever more rarely.
-        if not self._begun and not (same and self.handed.bit_count() > 1):
-            self.earlier = PreexistingTensors()
+        self.tensors = []
+        self.add(tensors)
         self.private = self.private and private
 
-    def gave(self, tensor: Tensor) -> bool:
-        """Whether a tensor is one that was handed out last, as it was then."""
-        for at, (each, version) in enumerate(self.tensors):
-            if each is tensor and version == tensor._version:  # noqa: SLF001 - as above
-                return not self.copies or same_values(tensor, self.copies[at])
-        return False
+    def add(self, tensors: Iterable[Tensor]) -> None:
+        """Note tensors each of whose rows is of one row of the batch."""
+        self.tensors += [(tensor, tensor._version) for tensor in tensors]  # noqa: SLF001 - shows a change in place
 
-    def had(self, tensor: Tensor) -> bool:
-        """Whether a tensor was there before the first batch, as it is, and does not lie in what was handed out."""
-        memory = {each.untyped_storage().data_ptr() for each, _ in self.tensors}
-        return self.earlier is None or (tensor in self.earlier and tensor.untyped_storage().data_ptr() not in memory)
+    def holds(self, tensor: Tensor, *, look: bool) -> bool:
+        """Whether a tensor is one that was handed out last, as it was then, maybe moved, cast or reshaped since.
 
-    def is_part(self, tensor: Tensor) -> bool:
-        """Whether a tensor lies in the memory of one that was handed out by rows."""
-        memory = {each.untyped_storage().data_ptr() for each, _ in self.tensors if len(each) == self.rows}
-        return tensor.untyped_storage().data_ptr() in memory
-
-    @contextmanager
-    def looked_at(self) -> Iterator[None]:
-        """Let gradients flow that count nowhere."""
-        self.quiet = True
-        try:
-            yield
-        finally:
-            self.quiet = False
+        What was moved to a GPU is compared at the looks alone, since each comparison waits.
+        """
+        as_handed = [each for each, version in self.tensors if version == each._version]  # noqa: SLF001 - as above
+        if any(each is tensor for each in as_handed) or (tensor.is_cuda and not look):
+            return True
+        alike = [each for each in as_handed if each.numel() == tensor.numel() and each.shape[:1] == tensor.shape[:1]]
+        return any(same_values(each.to(tensor).reshape(tensor.shape), tensor) for each in alike)
 
     def let_go(self, reader: object) -> None:
         """Note that an iterator was given up, and its latest batch with it."""
@@ -160,15 +104,7 @@ class BatchState:
 
     def see(self, rows: int) -> None:
         """Note that the model is run on so many rows."""
-        self.seen, self._begun = self.seen or rows == self.rows, True
-
-    @property
-    def to_be_watched(self) -> bool:
-        """Whether the batch that is out is among the first, of those that may have padding.
-
-        Whether it has some is secret, and nothing that is computed should go by it.
-        """
-        return self.padded and self.watched < _WATCHED
+        self.seen = self.seen or rows == self.rows
 
     def admit(self, rows: int, *, begun: bool) -> Tensor:
         """Say at which places of a backward examples stand, or refuse one that would count an example twice."""

@@ -344,7 +344,7 @@ class NoLengthError(ArgumentError, TypeError):
 
 def _tensors(batch: object) -> list[Tensor]:
     leaves = pytree.tree_leaves(dict(batch) if hasattr(batch, "keys") else batch)  # type: ignore[call-overload]
-    return [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.ndim]
+    return [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
 
 def _fixed(name: str, value: object) -> ArgumentError:

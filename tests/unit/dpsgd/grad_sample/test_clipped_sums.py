@@ -323,7 +323,6 @@ def test_a_mean_loss_gives_the_mean_over_the_expected_batch(part):
     found = sums(
         model,
         x,
-        loss=lambda output: squares(output).mean(),
         loss_reduction="mean",
         max_grad_norm=[0.3] * 4,
         max_physical_batch_size=part,

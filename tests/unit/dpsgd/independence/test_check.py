@@ -21,7 +21,7 @@ def train(net):
     )
     for (x,) in made.data_loader:
         made.optimizer.zero_grad()
-        made.module(x).square().mean().backward()
+        made.backward(lambda row: row.square().mean(), made.module(x))
         made.optimizer.step()
 
 

@@ -36,7 +36,7 @@ def train(training, epochs=1):
     for _ in range(epochs):
         for (x,) in training.data_loader:
             training.optimizer.zero_grad()
-            training.module(x).square().sum().backward()
+            training.backward(lambda row: row.square().sum(), training.module(x))
             training.optimizer.step()
 
 
@@ -138,7 +138,7 @@ def test_the_sums_are_those_without_correlation_where_there_is_no_noise():
             total = 0.0
             for (x,) in training.data_loader:
                 training.optimizer.zero_grad()
-                training.module(x).square().sum().backward()
+                training.backward(lambda row: row.square().sum(), training.module(x))
                 training.optimizer.step()
                 total = total + torch.cat([p.grad.flatten() for p in training.module.parameters()]).double()
             found.append(total)
@@ -160,7 +160,9 @@ def test_gradients_between_quanta_are_cut_before_they_are_held(cut, monkeypatch)
 
 def test_a_recorded_backward_goes_with_it():
     training = made(correlation=dpsgd.Banded(4))
-    backward = dpsgd.captured_backward(training, lambda x: training.module(x).square().sum())
+    backward = dpsgd.captured_backward(
+        training, lambda x: training.loss(lambda row: row.square().sum(), training.module(x))
+    )
     for (x,) in training.data_loader:
         training.optimizer.zero_grad()
         backward(x)

@@ -1,0 +1,283 @@
+"""The loss of a private step, taken row by row: `private.loss` and `private.backward`.
+
+**The contract.** A loss is a function of one row's outputs and targets, which returns one number; what it captures is
+constant. Outputs are what the latest forward returned, targets what the loader (or a frozen module) gave, and both are
+told by identity: whatever is made of them is made inside the function. So no row can reach the loss of another, and no
+statistics of the batch have a way in. The function runs under `vmap`; in a loop over the rows where `vmap` cannot run
+it; and for all rows at once where it is one of torch's own (`known_losses`).
+
+**The backward** from the outputs to the layers is begun here and nowhere else. The loss that is returned is not
+connected to the model by autograd: its own backward begins that of the model, with the gradients that were worked out
+row by row. A backward of anything else that reaches a layer is refused there.
+"""
+
+import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.func import vmap
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+from torch.utils import _pytree as pytree
+
+from inid.dpsgd.forward_pass import BARE, ForwardPass
+from inid.dpsgd.grad_sample.output_leaves import output_leaves
+from inid.dpsgd.loss.known_losses import check_weights, known_loss
+from inid.dpsgd.per_example_gradients import PerExampleGradients
+from inid.errors import ArgumentError, GuaranteeError
+
+_Constants = dict[int, tuple[Tensor, int]]  # tensors by `id`, and how often each was written to
+
+
+class _Rows(NamedTuple):
+    """What a loss is a function of: leaves, the dimension along which each has its rows, and their number."""
+
+    leaves: list[Any]
+    along: list[int | None]
+    form: Any
+    rows: int
+
+
+class RowLoss:
+    """Takes losses over what the latest forward of a private model returned."""
+
+    def __init__(self, gradients: PerExampleGradients, *, mean: bool) -> None:
+        self._gradients, self._state, self._mean = gradients, gradients.state, mean
+        self._drawn = gradients.state.drawn
+        self._constants: dict[object, _Constants] = {}
+        self._looped: set[object] = set()
+
+    def loss(self, loss_fn: Callable[..., Tensor], outputs: Any, targets: tuple[Any, ...]) -> Tensor:
+        """The mean or sum over the rows of what a function gives for each; its backward is that of the model."""
+        if not torch.is_grad_enabled():
+            return self._reduced(self._losses(loss_fn, _plain(outputs, targets), None))
+        value, send = self._begun(loss_fn, outputs, targets)
+        anchor = torch.empty((), device=value.device, dtype=value.dtype, requires_grad=True)
+        loss: Tensor = _Loss.apply(anchor, value, send)  # type: ignore[no-untyped-call]
+        return loss
+
+    def backward(self, loss_fn: Callable[..., Tensor], outputs: Any, targets: tuple[Any, ...]) -> Tensor:
+        """The same and its backward; gives the loss, detached."""
+        value, send = self._begun(loss_fn, outputs, targets)
+        send()
+        return value
+
+    def _begun(
+        self, loss_fn: Callable[..., Tensor], outputs: Any, targets: tuple[Any, ...]
+    ) -> tuple[Tensor, Callable[[], None]]:
+        if not callable(loss_fn):
+            raise GuaranteeError(BARE)
+        forward = self._gradients.forward_to_differentiate()
+        rows = self._identified(forward, outputs, targets)
+        tensors = {at: leaf for at, leaf in enumerate(rows.leaves) if isinstance(leaf, Tensor) and leaf.requires_grad}
+        ends = [at for at in tensors if rows.along[at] is not None]
+        for at, leaf in tensors.items():
+            rows.leaves[at] = leaf.detach().requires_grad_(at in ends)
+        loss = self._reduced(self._losses(loss_fn, rows, forward))
+        if not ends or not loss.requires_grad:
+            raise GuaranteeError(
+                "loss_fn returns a number that does not depend on the outputs by differentiable functions: compute it "
+                "from the outputs that are passed to it."
+            )
+        with torch.no_grad():
+            sent = torch.autograd.grad(loss, [rows.leaves[at] for at in ends], allow_unused=True)
+        flowing = [(tensors[at], own) for at, own in zip(ends, sent, strict=True) if own is not None]
+        return loss.detach(), partial(self._gradients.send_back, forward, flowing)
+
+    def _identified(self, forward: ForwardPass, outputs: Any, targets: tuple[Any, ...]) -> _Rows:
+        """Outputs and targets, if they are what the model returned and the loader gave."""
+        leaves, form = pytree.tree_flatten((outputs, targets))
+        _check_plain(leaves)
+        along = [self._along(forward, leaf) if isinstance(leaf, Tensor) else None for leaf in leaves]
+        return _Rows(leaves, along, form, forward.rows)
+
+    def _along(self, forward: ForwardPass, leaf: Tensor) -> int | None:
+        """Along which dimension the rows of an output or target lie; others are refused."""
+        output = forward.output_at(leaf)
+        if output is not None:
+            return output.along
+        if leaf.requires_grad:
+            raise GuaranteeError(
+                "an output was changed between the forward and the loss, so that its rows may have met: hand over the "
+                "module's outputs as they came; calculate inside loss_fn."
+            )
+        if not self._drawn.holds(leaf, look=forward.look):
+            raise GuaranteeError(
+                "a target is not a tensor of the drawn batch as it came (is this batch from private.data_loader?), so "
+                "that it may be made of other rows: compute it inside loss_fn from the row's own columns, and a "
+                "teacher's outputs by private.frozen(teacher)."
+            )
+        if leaf.ndim == 0 or leaf.shape[0] % forward.rows:
+            raise GuaranteeError(
+                "a target does not have the rows of the batch in its first dimension: pass tensors of the batch; what "
+                "is the same for all rows, loss_fn may read from outside, if it is made once before training."
+            )
+        return 0
+
+    def _losses(self, loss_fn: Callable[..., Tensor], rows: _Rows, forward: ForwardPass | None) -> Tensor:
+        """What a function gives for each row."""
+        apart = [
+            leaf.unflatten(at, (rows.rows, -1)) if at is not None and leaf.shape[at] != rows.rows else leaf
+            for leaf, at in zip(rows.leaves, rows.along, strict=True)
+        ]
+        losses = None
+        if not any(rows.along):
+            losses = known_loss(loss_fn, *pytree.tree_unflatten(apart, rows.form))
+        if losses is None:
+            reads = None if forward is None else _Reads([*rows.leaves, *(each for each, _ in self._drawn.tensors)])
+
+            def one(*own: Any) -> Any:
+                if reads is None:
+                    return loss_fn(*_opened(own, rows.form))
+                with reads.of_row(own):
+                    return loss_fn(*_opened(own, rows.form))
+
+            losses = self._by_rows(loss_fn, one, apart, rows)
+            if reads is not None:
+                self._check_constants(_code_of(loss_fn), reads.constants)
+        if not isinstance(losses, Tensor) or losses.shape != (rows.rows,):
+            raise GuaranteeError(
+                "loss_fn must return one number for each row, a tensor without dimensions: take the mean or the sum "
+                "over the row's own entries."
+            )
+        return losses
+
+    def _by_rows(self, loss_fn: object, one: Callable[..., Any], leaves: Sequence[Any], rows: _Rows) -> Any:
+        try:
+            if (code := _code_of(loss_fn)) not in self._looped:
+                try:
+                    return vmap(one, in_dims=tuple(rows.along), randomness="different")(*leaves)
+                except (RuntimeError, NotImplementedError) as error:
+                    if "vmap" not in str(error) and "atching rule" not in str(error):
+                        raise
+                    self._looped.add(code)
+                    warnings.warn(
+                        "loss_fn is run row by row in a loop, which is slow, since torch.func.vmap cannot run it (a "
+                        "mask that selects, an `if` on values, .item()?): multiply by masks instead of selecting, and "
+                        "use torch.where.",
+                        stacklevel=2,
+                    )
+            every = zip(leaves, rows.along, strict=True)
+            apart = [leaf.unbind(at) if at is not None else [leaf] * rows.rows for leaf, at in every]
+            return torch.stack([one(*own) for own in zip(*apart, strict=True)])
+        except (IndexError, ValueError, TypeError) as error:
+            raise GuaranteeError(
+                "loss_fn does not fit one row, or returns no tensor: it gets one row of the outputs and of every "
+                "target, without the dimension of the batch; write logits[:-1] for logits[:, :-1]. "
+                f"It raised {type(error).__name__}."
+            ) from error
+
+    def _reduced(self, losses: Tensor) -> Tensor:
+        return losses.mean() if self._mean else losses.sum()
+
+    def _check_constants(self, code: object, constants: _Constants) -> None:
+        known = self._constants.setdefault(code, constants)
+        if any(at not in known or known[at][1] != version for at, (_, version) in constants.items()):
+            raise GuaranteeError(
+                "loss_fn reads a tensor from outside that changes from step to step, so that it may be made of a "
+                "batch: make constants once, before training, and pass what belongs to the rows as a target."
+            )
+
+
+class _Loss(torch.autograd.Function):
+    """The loss of a batch, whose backward begins that of the model."""
+
+    @staticmethod
+    def forward(ctx: Any, _anchor: Tensor, value: Tensor, send: Callable[..., None]) -> Tensor:
+        ctx.send = send
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Any:
+        ctx.send(factor=gradients[0])
+        return None, None, None
+
+
+def _plain(outputs: Any, targets: tuple[Any, ...]) -> _Rows:
+    """Outputs and targets without gradients, for a metric: nothing depends on where they come from."""
+    leaves, form = pytree.tree_flatten((outputs, targets))
+    _check_plain(leaves)
+    along = [0 if isinstance(leaf, Tensor) and leaf.ndim else None for leaf in leaves]
+    rows = next((len(leaf) for leaf, at in zip(leaves, along, strict=True) if at == 0), 0)
+    return _Rows(leaves, along, form, rows)
+
+
+def _check_plain(leaves: list[Any]) -> None:
+    others = [leaf for leaf in leaves if not isinstance(leaf, Tensor)]
+    if any(isinstance(each, Tensor) for each in output_leaves(others)):
+        raise ArgumentError(
+            "outputs and targets must be tensors, in tuples, lists or dictionaries: take them out of other objects."
+        )
+
+
+def _opened(leaves: Sequence[Any], form: Any) -> tuple[Any, ...]:
+    outputs, targets = pytree.tree_unflatten(list(leaves), form)
+    return (outputs, *targets)
+
+
+def _code_of(function: object) -> object:
+    """What stays the same of a function that is made anew for every batch: its code, or its kind."""
+    while isinstance(function, partial):
+        function = function.func
+    return getattr(function, "__code__", type(function))
+
+
+class _Reads(TorchFunctionMode):
+    """Sees every tensor that a function of one row reads and that is neither its own nor made of its own."""
+
+    def __init__(self, batch: Sequence[Any]) -> None:
+        super().__init__()
+        self.constants: _Constants = {}
+        self._memory = {_memory_of(each) for each in batch if isinstance(each, Tensor)} - {None}
+        self._own: dict[int, Tensor] = {}
+        self._before: dict[int, Tensor] = {}  # what was made of earlier rows
+
+    def of_row(self, own: Sequence[Any]) -> "_Reads":
+        """Begin with the next row, or with all of them under `vmap`."""
+        self._before |= self._own
+        self._own = {id(leaf): leaf for leaf in own if isinstance(leaf, Tensor)}
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        if any(tensor._version != version for tensor, version in self.constants.values()):  # noqa: SLF001 - the only way to see a change in place
+            raise GuaranteeError(_KEPT)
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func in {functional.cross_entropy, functional.nll_loss}:
+            check_weights(*args, **kwargs)
+        for leaf in pytree.tree_leaves((args, kwargs)):
+            if isinstance(leaf, Tensor) and id(leaf) not in self._own:
+                self._note(leaf)
+        made = func(*args, **kwargs)
+        for leaf in [made] if isinstance(made, Tensor) else pytree.tree_leaves(made):
+            if isinstance(leaf, Tensor):
+                self._own[id(leaf)] = leaf
+        return made
+
+    def _note(self, leaf: Tensor) -> None:
+        if id(leaf) in self._before:
+            raise GuaranteeError(_KEPT)
+        if leaf.requires_grad or _memory_of(leaf) in self._memory:
+            raise GuaranteeError(
+                "loss_fn reads outputs or targets of the whole batch, or something that is trained, from outside: pass "
+                "what it needs as outputs and targets, of which it gets the row, and put what learns into the module."
+            )
+        self.constants.setdefault(id(leaf), (leaf, leaf._version))  # noqa: SLF001 - as above
+
+
+_KEPT = (
+    "loss_fn keeps something of one row and reads it for another: what it captures must be constant; centres, queues "
+    "and running means have no place in a private loss."
+)
+
+
+def _memory_of(tensor: Tensor) -> int | None:
+    try:
+        return tensor.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):  # what vmap left behind
+        return None
