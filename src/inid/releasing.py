@@ -199,6 +199,8 @@ def charge_together(
     source = current_source()
     receipt = None if ledger is None else ledger.charge(charge, label=label, private=source.private, delta=delta)
     number = getattr(receipt, "id", None)
+    if source.recorder is not None:
+        source.recorder.charged(plans)
     return [
         PaidPart(plan, label, source, number)
         if isinstance(plan, GaussianDP)

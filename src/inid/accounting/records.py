@@ -151,9 +151,21 @@ def verify_record(record: Record | Mapping[str, Any]) -> Certificate | Compositi
     if record.get("private", not published) is not True:
         raise GuaranteeError("the record is of a release without real noise: it protects nobody.")
     try:
-        return _proved(record["plan"], record["certificate"])
+        proof = _proved(record["plan"], record["certificate"])
     except RecursionError:
         raise RecordError("the record is nested too deeply: it was not written by this library.") from None
+    if "inid_release" in record:
+        _check_values(record.get("values"), proof)
+    return proof
+
+
+def _check_values(values: object, proof: Certificate | CompositionProof | JointProof) -> None:
+    """Refuse a release whose noisy values are not one finite number for each coordinate of its plan."""
+    many = proof.sensitivity.dimension if isinstance(proof, Certificate) else None
+    numbers = values if isinstance(values, list) else []
+    kept = all(type(value) in (int, float) and math.isfinite(value) for value in numbers)
+    if not (kept and numbers and len(numbers) == many):
+        raise RecordError("the release must hold one finite number for each coordinate of its plan: it was changed.")
 
 
 def _proved(plan: object, stored: object) -> Certificate | CompositionProof | JointProof:

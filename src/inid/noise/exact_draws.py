@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Protocol
 
 from inid.noise.law_tables import Law, decay, density, law
@@ -186,6 +187,10 @@ def nearest_steps(value: Fraction, scale: float, number: Draw, grid_bits: int) -
 
 def noisy_argmax(scores: Sequence[float], scale: float, source: RandomSource) -> int:
     """The index of the largest scores[i] + scale * E_i, with independent exponential E_i of mean 1, exactly."""
+    if source.recorder is not None:
+        again = partial(noisy_argmax, scores, scale)
+        recorded: int = source.recorder.drawn("choice", scores, [scale], again)
+        return recorded
     if source.silent:
         return max(range(len(scores)), key=lambda at: (scores[at], -at))
     table = law("laplace")

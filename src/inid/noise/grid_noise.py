@@ -5,6 +5,7 @@ Whatever is released passes `add_noise`; what it calls differs for short and for
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -117,6 +118,10 @@ def add_noise(
 
 def noisy(values: Floats, scales: Floats, table: Law, source: RandomSource, *, compiled: bool | None = None) -> Floats:
     """The same for checked arrays and any layout."""
+    if source.recorder is not None:
+        again = partial(noisy, values, scales, table, compiled=compiled)
+        recorded: Floats = source.recorder.drawn(table.name, values, scales, again)
+        return recorded
     exact = None if scales.min() > 0 else scales == 0
     if exact is not None:
         # Coordinates of scale 0 have zero sensitivity. They are drawn like the others, then put back.
@@ -202,6 +207,10 @@ def noisy_steps(
     values are neither rounded nor held to a limit before: the result is a function of what the textbook mechanism
     releases, and inherits its guarantee.
     """
+    if source.recorder is not None:
+        again = partial(noisy_steps, values, scales, mechanism)
+        recorded: list[int] = source.recorder.drawn(mechanism, values, scales, again)
+        return recorded
     table = law(mechanism)
     found = []
     for value, scale in zip(values, check_scales(scales).tolist(), strict=True):

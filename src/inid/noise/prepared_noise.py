@@ -45,7 +45,7 @@ class PreparedNoise(Single):
     def __init__(self, scales: Floats, rounds: int, table: Law, source: RandomSource) -> None:
         self._scales, self._table, self._source = scales, table, source
         # Without noise, and for scales that are 0 or near the end of the floats, nothing is drawn ahead.
-        self._ahead = not source.silent and bool(scales.min() > 0 and scales.max() <= WIDE)
+        self._ahead = not source.silent and source.recorder is None and bool(scales.min() > 0 and scales.max() <= WIDE)
         self._steps: list[float] = grid(scales, bits=table.layout.grid_bits).tolist()
         self._sure = 0.5 - margin(table)
         self._used, self._count = 0, rounds * scales.size

@@ -11,8 +11,8 @@ import hashlib
 import os
 import threading
 import weakref
-from collections.abc import Iterator
-from typing import ClassVar, NoReturn, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, CipherContext, algorithms, modes
@@ -43,6 +43,23 @@ class Single:
         self.__reduce_ex__(None)
 
 
+class Recorder(Protocol):
+    """What notes the numbers before noise; `inid.testing.record` has the only one."""
+
+    def charged(self, plans: Sequence[Any]) -> None:
+        """Plans, or promises, were charged together; their noise is drawn from here on."""
+        ...
+
+    def drawn(
+        self, law: str, values: Any, scales: Any, draw: "Callable[[RandomSource], Any]", claim: Any = None
+    ) -> Any:
+        """The noisy values: `draw` from a source of the recorder's own, or what an earlier run drew.
+
+        `claim` is the plan of this draw, where it is not one of those that were charged.
+        """
+        ...
+
+
 class RandomSource(Single):
     """Uniform random 64-bit words from AES-256-CTR under a key from `os.urandom`.
 
@@ -53,6 +70,7 @@ class RandomSource(Single):
     refusal = "a random source cannot be pickled or copied: noise would repeat. Make a new one instead."
     private: bool = True
     silent: bool = False
+    recorder: Recorder | None = None
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -18,6 +18,7 @@ too. What is kept is as secret as the gradients: whoever knows w_t knows x_t.
 import math
 import warnings
 from dataclasses import replace
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -28,7 +29,7 @@ from torch import Tensor
 from inid.dpsgd.accountant import Accountant, ChargedRun, Segment
 from inid.dpsgd.kernels import grad_sample_kernels
 from inid.dpsgd.noise.banded import Banded
-from inid.dpsgd.noise.step_noise import QUANTUM, add_scaled, quanta_of, standard_noise
+from inid.dpsgd.noise.step_noise import QUANTUM, add_scaled, quanta_of, recorded, standard_noise
 from inid.dpsgd.noise.training_plan import Correlation
 from inid.dpsgd.parallel import Processes
 from inid.dpsgd.sampling.batch_state import BatchState
@@ -129,6 +130,9 @@ class CorrelatedNoise:
 
     def noisy(self, sums: Tensor, noise_plan: NoisePlan, counts: list[int] | None, step_key: StepKey) -> Tensor:
         """The sums with the noise of a step."""
+        return recorded(sums, noise_plan, counts, partial(self._noisy, sums, noise_plan, counts, step_key))
+
+    def _noisy(self, sums: Tensor, noise_plan: NoisePlan, counts: list[int] | None, step_key: StepKey) -> Tensor:
         if current_source().silent:
             return sums.clone()
         fresh = standard_noise(sums, noise_plan.mechanism)
@@ -178,6 +182,9 @@ class ExactCorrelatedNoise:
 
     def noisy(self, sums: Tensor, noise_plan: NoisePlan, counts: list[int] | None, step_key: StepKey) -> Tensor:
         """The sums with the noise of a step."""
+        return recorded(sums, noise_plan, counts, partial(self._noisy, sums, noise_plan, counts, step_key))
+
+    def _noisy(self, sums: Tensor, noise_plan: NoisePlan, counts: list[int] | None, step_key: StepKey) -> Tensor:
         here = [count for _, count in noise_plan.runs] if counts is None else counts
         quanta = torch.from_numpy(np.repeat(quanta_of(noise_plan), here))
         scales = np.repeat([math.nextafter(scale * self._length, math.inf) for scale, _ in noise_plan.runs], here)

@@ -1,8 +1,9 @@
 """The noise of a step: a plan over the groups, and draws by it."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -71,6 +72,20 @@ def add_planned_noise(
     sums: Tensor, noise_plan: NoisePlan, source: Source, counts: Sequence[int] | None = None
 ) -> Tensor:
     """Sums with the plan's noise: exact, or by the generators of torch and NumPy."""
+    return recorded(sums, noise_plan, counts, partial(_noisy, sums, noise_plan, source, counts))
+
+
+def recorded(sums: Tensor, noise_plan: NoisePlan, counts: Sequence[int] | None, draw: Callable[[], Tensor]) -> Tensor:
+    """What `draw` makes of the sums; a recorder, where there is one, notes the sums and their plan."""
+    recorder = current_source().recorder
+    if recorder is None:
+        return draw()
+    scales = _written_out(noise_plan, counts)
+    noisy: Tensor = recorder.drawn(noise_plan.mechanism, sums, scales, lambda _: draw(), claim=noise_plan)
+    return noisy
+
+
+def _noisy(sums: Tensor, noise_plan: NoisePlan, source: Source, counts: Sequence[int] | None) -> Tensor:
     if source == "exact":
         noisy = add_noise(sums.double().cpu().numpy(), _written_out(noise_plan, counts), noise_plan.mechanism)
         return torch.from_numpy(noisy).to(sums.device)

@@ -299,11 +299,21 @@ class AboveThreshold:
 
     def draw(self, exact: Mapping[Key, int], noise: NoisePlan, source: RandomSource) -> Drawn:
         """The keys in order, and their noisy counts. Without any key there is nothing to draw."""
-        counts = dict(sorted(exact.items()))  # engines have orders of their own; the law is the same
-        limited = np.array([min(count, self.most) for count in counts.values()], dtype=np.float64)
-        scales = np.full(limited.size, float(noise.scales[0]))
-        noisy = add_noise(limited, scales, noise.mechanism, source) if limited.size else limited
-        published = [(key, value) for key, value in zip(counts, noisy.tolist(), strict=True) if value >= self.least]
+        # Engines have orders of their own; the law is the same.
+        counts = {key: float(min(exact[key], self.most)) for key in sorted(exact)}
+
+        def noisy_counts(drawn_from: RandomSource) -> dict[Key, float]:
+            scales = np.full(len(counts), float(noise.scales[0]))
+            noisy = add_noise(list(counts.values()), scales, noise.mechanism, drawn_from) if counts else scales
+            return dict(zip(counts, noisy.tolist(), strict=True))
+
+        recorder = source.recorder
+        noisy = (
+            noisy_counts(source)
+            if recorder is None
+            else recorder.drawn(noise.mechanism, counts, noise.scales[:1], noisy_counts)
+        )
+        published = [(key, value) for key, value in noisy.items() if value >= self.least]
         return Drawn(np.array([value for _, value in published], dtype=np.float64), tuple(key for key, _ in published))
 
 

@@ -140,6 +140,8 @@ class Stream:
         read_stream_query(table, query).check(ledger)
         made = cls(StreamFile.make(place, plan.to_dict(), timeout), ledger, level, source)
         made._leases.settle(new=True)
+        if (recorder := current_source().recorder) is not None:
+            recorder.charged([plan.budget])
         return made
 
     @property

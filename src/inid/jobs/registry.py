@@ -1,0 +1,174 @@
+"""What a release says of itself in the public registry of differential privacy deployments, as YAML.
+
+The registry (github.com/opendp/deployments-registry-data) describes a deployment in seven parts: product, flavor of
+privacy, privacy loss, model, accounting, implementation, resources. A record and a ledger know the privacy of it: unit,
+neighbours, parameters, mechanisms, composition, post-processing. Who publishes it, and why, only the publisher knows:
+these fields say TODO.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from inid._version import __version__
+from inid.accounting import Ledger, verify_record
+from inid.errors import ArgumentError, MissingExtraError
+from inid.promises import budget_from_dict
+from inid.tables import verify_result
+
+_TODO = "TODO"
+_FLAVORS = {
+    "PureDP": "Pure DP",
+    "ApproxDP": "Approximate DP",
+    "ZCDP": "Zero-concentrated DP",
+    "GaussianDP": "Gaussian DP",
+    "RenyiDP": "Rényi DP",
+}
+_RELATIONS = {
+    "add_remove": "Adjacent datasets differ by the data of one {unit}, added or removed; how many there are is secret.",
+    "replace": "Adjacent datasets differ by the data of one {unit}, replaced by any other; how many there are is "
+    "public.",
+    "zero_out": "Adjacent datasets differ by the data of one {unit}, which become nothing; how many there are is "
+    "public.",
+}
+_LAWS = {
+    "laplace": "Laplace noise, planned per number for the least error, drawn exactly and rounded to a public grid",
+    "gaussian": "Gaussian noise, planned per number for the least error, drawn exactly and rounded to a public grid",
+    "staircase": "Staircase noise, drawn jointly over blocks of numbers, exactly and in whole numbers",
+}
+
+
+def deployment(record: Mapping[str, Any], ledger: Ledger | None = None) -> dict[str, Any]:
+    """The description of a release, from its record and the ledger that paid for it.
+
+    The record is proved first. With a ledger the privacy loss is that of the ledger's total, since one person is in all
+    that was charged to it.
+    """
+    plans, promise, relation, person = _facts(record)
+    unit = person or "row"
+    parameters = dict(promise)
+    composition = f"One charge under {_words(promise)}."
+    if ledger is not None:
+        parameters = ledger.total.to_dict()
+        unit = ledger.unit if ledger.unit != "row" else unit
+        charges = len(ledger.history())
+        composition = (
+            f"{charges} charges so far to one ledger whose total is {ledger.total}; each was committed before the data "
+            f"were read. This release was charged as {_words(promise)}. Sums per currency stay valid when later "
+            "questions depend on earlier answers."
+        )
+    kind = parameters.pop("kind")
+    return {
+        "status": "Draft",
+        "tier": _TODO,
+        "deployment": {
+            "product": {
+                "name": _TODO,
+                "data_curators": [_TODO],
+                "intended_use": _TODO,
+                "data_product_type": "Synthetic data" if "three_steps" in record else "Summary statistics",
+                "data_product_region": _TODO,
+                "description": _TODO,
+                "publication_date": str(_time(record))[:10],
+                "data_product_sector": _TODO,
+            },
+            "dp_flavor": {
+                "name": _FLAVORS[kind],
+                "data_domain": _domain(record),
+                "unprotected_quantities": "Bounds, categories, names of columns and assumed numbers of rows were "
+                "stated as public; none was taken from the data.",
+            },
+            "privacy_loss": {
+                "privacy_unit": unit,
+                "privacy_unit_description": _RELATIONS[relation].format(unit=unit),
+                "privacy_parameters": parameters,
+            },
+            "model": {
+                "model_name": "Central",
+                "actors": _TODO,
+                "release_type": "Single release" if ledger is None else "Many releases",
+                "data_source_type": _TODO,
+                "access_type": "Non-interactive",
+            },
+            "accounting": {
+                "post_processing": "Means and other derived numbers, and all intervals, follow from the noisy sums.",
+                "composition": composition,
+            },
+            "implementation": {
+                "pre_processing_eda_hyperparameter_tuning": _TODO,
+                "mechanisms": "\n".join(f"- {_LAWS[name]}." for name in sorted({plan["mechanism"] for plan in plans})),
+                "justification": _TODO,
+            },
+            "resources": {
+                "sources": f"Made with inid {__version__}. The record can be proved again by `inid verify`, or by "
+                f"inid_check.py, which needs Python alone. Digest: {record.get('digest', 'none')}",
+                "registry_authors": [_TODO],
+            },
+        },
+    }
+
+
+def as_yaml(description: Mapping[str, Any]) -> str:
+    """A description in the form of the registry's files."""
+    try:
+        import yaml
+    except ImportError:
+        raise MissingExtraError("the registry's YAML", "cli") from None
+    text: str = yaml.safe_dump(dict(description), sort_keys=False, allow_unicode=True, width=100)
+    return text
+
+
+def _facts(record: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], dict[str, Any], str, str | None]:
+    """The plans of noise, the promise of the whole, the relation and the column of people."""
+    if "inid_publication" in record:
+        verify_result(record)
+        charge = record["charge"]
+        questions = [result["question"] for result in record["results"].values()]
+        plans = [result["release"]["plan"] for result in record["results"].values()]
+        if charge["promise"] is None:
+            raise ArgumentError("the record promises nothing for its parts together: describe one that does.")
+        return plans, charge["promise"], charge["neighbours"], _person(questions)
+    if "question" in record:
+        verify_result(record)
+        plan = record["release"]["plan"]
+        return [plan], plan["budget"], plan["sensitivity"]["neighbours"], _person([record["question"]])
+    if "inid_release" in record:
+        verify_record(record)
+        plan = record["plan"]
+        return [plan], plan["budget"], plan["sensitivity"]["neighbours"], None
+    raise ArgumentError("the record is of no release: name what inid release --record wrote.")
+
+
+def _person(questions: Sequence[Mapping[str, Any]]) -> str | None:
+    for question in questions:
+        person = question.get("person")
+        if isinstance(person, Mapping):
+            return str(person.get("column", "person"))
+        if person:
+            return str(person)
+    return None
+
+
+def _domain(record: Mapping[str, Any]) -> str:
+    """The columns that were asked for, with their public bounds and categories."""
+    questions = (
+        [result["question"] for result in record["results"].values()]
+        if "results" in record
+        else [record.get("question") or {}]
+    )
+    columns = {}
+    for question in questions:
+        for name, bounds in (question.get("bounds") or {}).items():
+            columns[name] = f"{name}: a number from {bounds[0]:g} to {bounds[1]:g}"
+        for name, values in (question.get("by") or {}).items():
+            columns[name] = f"{name}: one of {len(values)} stated categories" if isinstance(values, list) else name
+    return "; ".join(columns.values()) or _TODO
+
+
+def _time(record: Mapping[str, Any]) -> object:
+    results: Mapping[str, Any] = record.get("results") or {"": record}
+    first = next(iter(results.values()))
+    return (first.get("release") or first).get("time", _TODO)
+
+
+def _words(promise: Mapping[str, Any]) -> str:
+    return str(budget_from_dict(promise))

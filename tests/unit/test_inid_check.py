@@ -1,0 +1,268 @@
+"""The small checker agrees with the library's own `verify`, and never accepts what is false."""
+
+import copy
+import json
+import math
+import random
+import sqlite3
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import mpmath
+import numpy as np
+import pandas as pd
+import pytest
+
+import inid
+import inid_check
+from inid import tables
+from inid.promises import RenyiDP
+
+PROMISES = [
+    inid.PureDP(epsilon=1.0),
+    inid.PureDP(epsilon=0.1),
+    inid.ApproxDP(epsilon=1.0, delta=1e-6),
+    inid.ApproxDP(epsilon=8.0, delta=1e-9),
+    inid.ApproxDP(epsilon=0.01, delta=1e-3),
+    inid.GaussianDP(mu=0.7),
+    inid.ZCDP(rho=0.2),
+    RenyiDP(order=8, divergence=0.3),
+]
+S = inid.Sensitivity
+COVERED = [
+    S.box([1.0, 3.0, 40.0]),
+    S.box([2.0]),
+    S.box([1.0, 0.0, 3.0], labels=["a", "b", "c"]),
+    S.box([1.0, 2.0], counts=[5, 3], neighbours="replace"),
+    S.groups(sizes=[3, 2], l1=[1.0, 2.0]),
+    S.groups(sizes=[3, 2], l2=[1.0, 2.0]),
+    S.ball(dimension=4, l2=1.0),
+    S.ball(dimension=4, l1=2.0),
+]
+OTHERS = [S.groups(sizes=[3, 2], l2=[1.0, 2.0], total=2.0), S.ellipsoid([1.0, 2.0]), S.box([1.0, 2.0], l1=2.5)]
+FACTORS = [1 - 2**-52, 1 + 2**-52, 1 - 1e-9, 1 + 1e-9, 0.999, 1.001, 0.5, 2, 0, -1, math.nan, 1e300]
+WORDS = {"statement", "arithmetic", "sensitivity"}  # of a certificate, which the checker does not read
+
+
+def stored(record):
+    """As it comes back from a file."""
+    return json.loads(json.dumps(record))
+
+
+def plans(sets):
+    for promise in PROMISES:
+        for area in sets:
+            for mechanism in ("gaussian", "laplace"):
+                if mechanism == "gaussian" and isinstance(promise, inid.PureDP):
+                    continue
+                for arguments in ({}, {"allocation": "spr"}, {"weights": np.linspace(0.2, 3.0, area.dimension)}):
+                    yield inid.plan(area, promise, mechanism=mechanism, **arguments)
+
+
+def answers(record):
+    return {verdict.answer for verdict in inid_check.check(record)}
+
+
+def test_every_plan_of_a_covered_set_is_accepted_unless_a_curve_carries_it():
+    seen = []
+    for plan in plans(COVERED):
+        (verdict,) = inid_check.check(stored(plan.to_dict()))
+        by_curve = plan.mechanism == "laplace" and not isinstance(plan.budget, inid.PureDP)
+        assert verdict.answer == "accepted" or (by_curve and verdict.answer == "not covered"), (verdict, plan)
+        seen.append(verdict.answer)
+    assert seen.count("accepted") > 200
+
+
+def test_other_sets_are_not_covered():
+    assert {answer for plan in plans(OTHERS) for answer in answers(stored(plan.to_dict()))} == {"not covered"}
+
+
+def test_less_noise_is_rejected():
+    for plan in plans(COVERED):
+        record = stored(plan.to_dict())
+        record["scales"] = [scale * (1 - 1e-9) for scale in record["scales"]]
+        assert "accepted" not in answers(record) or plan.allocation != "optimal"
+        record["scales"] = [scale / 2 for scale in record["scales"]]
+        assert "accepted" not in answers(record), plan
+
+
+def paths(record, before=()):
+    entries = record.items() if isinstance(record, dict) else enumerate(record) if isinstance(record, list) else ()
+    for key, value in entries:
+        if not (before == ("certificate",) and key in WORDS):
+            yield (*before, key)
+            yield from paths(value, (*before, key))
+
+
+def mutated(record, draw):
+    """A copy with one or two entries changed, and whether a change is of the size of roundings."""
+    record, tiny = copy.deepcopy(record), False
+    for _ in range(draw.choice([1, 1, 1, 2])):
+        path = draw.choice(list(paths(record)))
+        holder = record
+        for key in path[:-1]:
+            holder = holder[key]
+        value, how = holder[path[-1]], draw.random()
+        if isinstance(value, int | float) and not isinstance(value, bool) and how < 0.8:
+            factor = draw.choice(FACTORS)
+            tiny |= abs(factor - 1) < 1e-12
+            whole = isinstance(value, int) and draw.random() < 0.5
+            holder[path[-1]] = value + draw.choice([-1, 1, 2]) if whole else value * factor
+        elif how < 0.85 and isinstance(holder, dict):
+            del holder[path[-1]]
+        elif how < 0.9 and isinstance(holder, list):
+            holder.append(value)
+        else:
+            holder[path[-1]] = draw.choice([None, "x", True, [], {}, 0, 1, 2, 3.5, "replace", "laplace", "box", "ball"])
+    return record, tiny
+
+
+def is_verified(record, release):
+    try:
+        if release:
+            inid.verify_record(record)
+        else:
+            inid.NoisePlan.from_dict(record).verify()
+    except inid.InidError:
+        return False
+    return True
+
+
+def is_rounding(record):
+    """Whether the plan of a release holds, and its certificate differs from the plan's by roundings alone."""
+    try:
+        proof = inid.NoisePlan.from_dict(record["plan"]).verify()
+    except inid.InidError:
+        return False
+    return 0 <= record["certificate"]["spent"] / proof.spent - 1 <= 2**-43
+
+
+def check_mutants(seed, number):
+    draw = random.Random(seed)  # noqa: S311 - which entries change
+    whole = list(plans(COVERED + OTHERS))
+    base = [(stored(plan.to_dict()), False) for plan in whole]
+    base += [(stored(inid.release([0.0] * plan.dimension, plan).to_dict()), True) for plan in whole[::7]]
+    seen = {}
+    for _ in range(number):
+        original, release = draw.choice(base)
+        record, tiny = mutated(original, draw)
+        if release and not {"plan", "certificate", "inid_release"} <= record.keys():
+            continue
+        (verdict,) = inid_check.check(record)
+        verified = is_verified(record, release)
+        seen[verdict.answer, verified] = seen.get((verdict.answer, verified), 0) + 1
+        if not tiny:
+            assert not (verdict.answer == "accepted" and not verified) or is_rounding(record), (verdict, record)
+            assert not (verdict.answer == "rejected" and verified), (verdict, record)
+    assert min(seen["accepted", True], seen["rejected", False], seen["not covered", True]) >= number // 100
+    return seen
+
+
+def test_mutated_records_are_judged_as_the_library_judges_them():
+    check_mutants(seed=1, number=700)
+
+
+@pytest.mark.slow
+def test_ten_thousand_mutated_records_are_judged_as_the_library_judges_them():
+    check_mutants(seed=2, number=10_000)
+
+
+@pytest.fixture(scope="module")
+def people():
+    return tables.Table(
+        pd.DataFrame({"sex": ["f", "m"] * 50, "pay": np.arange(100.0)}), bounds={"pay": (0, 100)}, rows=100
+    )
+
+
+@pytest.fixture(scope="module")
+def published(people, tmp_path_factory):
+    path = tmp_path_factory.mktemp("ledger") / "budget.db"
+    promise = inid.PureDP(epsilon=0.3)
+    publication = tables.Publication(
+        people=people.statistics(count=True, by={"sex": ["f", "m"]}), pay=people.statistics(mean=["pay"])
+    )
+    with inid.Ledger.open(path, total=inid.ApproxDP(epsilon=3.0, delta=1e-5)) as ledger:  # a mix: by the Renyi rule
+        inid.release([1.0, 2.0], inid.plan(S.box([1.0, 3.0]), inid.GaussianDP(mu=0.2)), ledger=ledger)
+        inid.release([1.0, 2.0], inid.plan(S.box([1.0, 3.0]), inid.PureDP(epsilon=0.2)), ledger=ledger)
+        result = publication.release(publication.plan(promise), ledger)
+    return stored(result.to_dict()), path
+
+
+def test_a_publication_and_its_ledger_are_accepted(published):
+    record, path = published
+    assert answers(record) == {"accepted"}
+    (verdict,) = inid_check.check_file(str(path))
+    assert verdict.answer == "accepted", verdict
+
+
+def test_a_publication_that_spends_more_than_its_promise_is_rejected(published):
+    record = copy.deepcopy(published[0])
+    record["charge"]["promise"]["epsilon"] = 0.25
+    assert answers(record) == {"rejected"}
+
+
+def test_a_publication_whose_question_was_not_charged_is_not_accepted(published):
+    record = copy.deepcopy(published[0])
+    record["results"]["pay"]["release"]["plan"]["scales"][0] *= 2
+    assert "accepted" not in answers(record)
+
+
+def test_a_ledger_with_one_charge_too_many_or_too_few_is_not_accepted(published, tmp_path):
+    content = published[1].read_bytes()
+    for change in (
+        "UPDATE inid_ledgers SET settings = replace(settings, '\"epsilon\": 3.0', '\"epsilon\": 0.5')",
+        "DELETE FROM inid_charges WHERE number = 2",
+        "UPDATE inid_charges SET plan = replace(plan, '\"scales\": [', '\"scales\": [0.5, ')",
+    ):
+        path = tmp_path / "budget.db"
+        path.write_bytes(content)
+        with sqlite3.connect(path) as database:
+            assert database.execute(change).rowcount >= 1
+        (verdict,) = inid_check.check_file(str(path))
+        assert verdict.answer == "rejected", (change, verdict)
+
+
+def test_a_release_without_real_noise_is_rejected():
+    plan = inid.plan(S.box([1.0]), inid.PureDP(epsilon=1.0))
+    with inid.testing.unsafe_seed(7):
+        record = stored(inid.release([1.0], plan).to_dict())
+    assert answers(record) == {"rejected"}
+
+
+@pytest.mark.parametrize("x", [Fraction(-3), Fraction(0), Fraction(1, 7), Fraction(9, 2), Fraction(38)])
+def test_tails_and_exponentials_are_enclosed(x):
+    with mpmath.workdps(700):
+        number = mpmath.mpf(x.numerator) / x.denominator
+        for enclosure, value in (
+            (inid_check.tail_bounds(x, 1400), mpmath.erfc(number / mpmath.sqrt(2)) / 2),
+            (inid_check.exp_bounds(x, 1400), mpmath.exp(number)),
+            (inid_check.pi_bounds(1400), mpmath.pi),
+        ):
+            low, high = (mpmath.mpf(end.numerator) / end.denominator for end in enclosure)
+            assert low <= value <= high
+            assert high - low < mpmath.mpf(2) ** -1300 * max(1, value)
+
+
+def test_gaussian_noise_is_judged_at_its_exact_limit():
+    for epsilon, delta in ((1.0, 1e-6), (0.0, 1e-3), (20.0, 1e-30), (0.1, 0.2)):
+        squared = inid.ApproxDP(epsilon=epsilon, delta=delta).mu_squared
+        numbers = (Fraction(str(epsilon)), Fraction(str(delta)))
+        assert inid_check.gaussian_within(squared, *numbers)
+        assert not inid_check.gaussian_within(squared * (1 + Fraction(1, 10**9)), *numbers)
+
+
+def test_the_file_runs_by_itself_needs_no_library_and_is_short(tmp_path):
+    source = Path(inid_check.__file__)
+    assert len(source.read_text(encoding="utf-8").splitlines()) <= 800
+    for name, content, code in (
+        ("kept.json", inid.plan(S.box([1.0]), inid.PureDP(epsilon=1.0)).to_dict(), 0),
+        ("wide.json", inid.plan(S.ellipsoid([1.0]), inid.GaussianDP(mu=1.0)).to_dict(), 2),
+        ("none.json", {"values": [1.0], "private": False}, 1),
+    ):
+        path = tmp_path / name
+        path.write_text(json.dumps(content))
+        # Isolated, without site-packages: neither the library nor NumPy can be imported.
+        done = subprocess.run([sys.executable, "-I", "-S", source, path], capture_output=True, text=True, check=False)
+        assert done.returncode == code, done
