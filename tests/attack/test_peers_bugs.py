@@ -1,14 +1,17 @@
 """Bugs that other libraries have mended, tried here: each test names the thread, and fails on a twin with that bug."""
 
 import math
+import warnings
 
 import mpmath
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from torch.utils.data import DataLoader, TensorDataset
 
 import inid
-from inid import tables
+from inid import dpsgd, tables
 from internals import module_with
 
 DRAWS = 200_000
@@ -163,3 +166,68 @@ def test_a_sum_far_from_zero_moves_by_no_more_than_its_set(neighbours):
     assert (change / plan.noise.scales).sum() <= 1.0
     if neighbours == "add_remove":  # the twin: the range alone does not cover what one person moves
         assert sums[0] - sums[1] > 1_000
+
+
+# meta-pytorch/opacus issue 807: thresholds followed quantiles of the norms whose release nobody counted.
+
+
+def test_thresholds_that_follow_quantiles_are_paid_for():
+    data = TensorDataset(torch.randn(64, 3), torch.randint(0, 2, (64,)))
+
+    def spent(**arguments):
+        model = torch.nn.Linear(3, 2)
+        private = dpsgd.make_private(
+            module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
+            data_loader=DataLoader(data, batch_size=16), noise_multiplier=1.0, steps=3, **arguments,
+        )  # fmt: skip
+        for x, y in private.data_loader:
+            private.optimizer.zero_grad()
+            private.backward(torch.nn.functional.cross_entropy, private.module(x), y)
+            private.optimizer.step()
+        return private.accountant.get_epsilon(delta=1e-5)
+
+    def draws(**arguments):
+        return len(inid.testing.record(lambda _: spent(**arguments), None).draws)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what a recording draws is not private
+        assert draws(thresholds="adaptive", clipping="per_layer") == 2 * draws(clipping="per_layer")  # one more a step
+        still = spent(clipping="per_layer")
+        assert spent(thresholds="adaptive", clipping="per_layer") >= still * (1 - 1e-6)
+
+
+# meta-pytorch/opacus issue 808: with ignore_index the mean divides by a number that depends on all examples.
+
+
+def test_a_mean_over_counted_targets_cannot_divide_by_those_of_others():
+    torch.manual_seed(0)
+    rows, labels = torch.randn(8, 3), torch.randint(0, 2, (8,))
+
+    def gradient(targets):
+        model = torch.nn.Linear(3, 2)
+        torch.nn.init.ones_(model.weight)
+        torch.nn.init.zeros_(model.bias)
+        private = dpsgd.make_private(
+            module=model, optimizer=torch.optim.SGD(model.parameters(), lr=1.0), sample_rate=1.0,
+            data_loader=DataLoader(TensorDataset(rows, targets), batch_size=8), noise_multiplier=1.0, steps=1,
+            max_grad_norm=100.0,
+        )  # fmt: skip
+        loss = torch.nn.CrossEntropyLoss(ignore_index=-100)
+        with inid.testing.unsafe_no_noise():
+            for x, y in private.data_loader:
+                private.optimizer.zero_grad()
+                private.backward(loss, private.module(x), y)
+                private.optimizer.step()
+        return model.weight.detach().clone()
+
+    ignored = labels.clone()
+    ignored[1:] = -100
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        change = gradient(ignored) - torch.ones(2, 3)
+    model = torch.nn.Linear(3, 2)
+    torch.nn.init.ones_(model.weight)
+    torch.nn.init.zeros_(model.bias)
+    torch.nn.functional.cross_entropy(model(rows[:1]), labels[:1]).backward()
+    # One counted target: its gradient is divided by the public batch of 8, not by the one target that counts.
+    torch.testing.assert_close(change, -model.weight.grad / 8)
