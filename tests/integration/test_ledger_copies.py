@@ -133,7 +133,7 @@ def test_a_backup_holds_all_ledgers_of_the_file_and_replaces_nothing(tmp_path: P
         ledger.backup(copy)
         before = copy.read_bytes()
         for there in (copy, path):
-            with pytest.raises(inid.ArgumentError, match="already, and a backup replaces none"):
+            with pytest.raises(inid.ArgumentError, match="already, and a backup replaces no file"):
                 ledger.backup(there)
         with pytest.raises(inid.ArgumentError, match="does not exist"):
             ledger.backup(tmp_path / "missing" / "copy.db")

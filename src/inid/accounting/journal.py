@@ -67,11 +67,9 @@ def last_sight(ledger: str) -> Sight | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise BudgetError(
-            f"what was last seen of it stands in {path}, which cannot be read: {error.strerror}"
-        ) from None
+        raise BudgetError(f"its last known state is in {path}, which cannot be read: {error.strerror}") from None
     if read is None:
-        raise BudgetError(f"what was last seen of it stands in {path}, which does not parse")
+        raise BudgetError(f"its last known state is in {path}, which does not parse")
     return Sight(int(read[1]), read[2])
 
 

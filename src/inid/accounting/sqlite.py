@@ -56,9 +56,7 @@ class SqliteStore(DatabaseStore):
             with self._connected(writes=False) as connection:
                 self._make_file(target, copied=connection)
         except FileExistsError:
-            raise ArgumentError(
-                f"there is a file {path} already, and a backup replaces none: name a new one."
-            ) from None
+            raise ArgumentError(f"{path} exists already, and a backup replaces no file: name a new one.") from None
 
     def _exists(self) -> bool:
         """Whether the file is there; one too short for a database is refused, since ledgers are never made that way.
@@ -74,7 +72,7 @@ class SqliteStore(DatabaseStore):
             raise self._unusable(f"unable to open its file: {error.strerror}") from None
         if size < _SMALLEST_FILE:
             raise RecordError(
-                f"the ledger in {self.where} is a file of {size} bytes, and none is so short: its history was cut off. "
+                f"the ledger in {self.where} has {size} bytes, too few for a ledger: its history was cut off. "
                 "Restore it from a backup that is not older than the last release; if there never was a ledger in it, "
                 "delete the file."
             )
