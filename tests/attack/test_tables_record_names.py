@@ -138,3 +138,39 @@ def test_the_command_refuses_the_same(folder):
     for change in ({"inid_release": 2}, {"note": 1}, {"inid_release": True}):
         path.write_text(json.dumps(record["release"] | change))
         assert run("verify record.json").exit_code == 4
+
+
+def charges():
+    ledger = inid.Ledger(total=inid.ApproxDP(9.0, 1e-5))
+    plan = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(0.5))
+    for one in (plan, inid.subsample(plan, rate=0.1, steps=3), inid.compose(plan, inid.subsample(plan, rate=0.1))):
+        ledger.charge(one)
+    parts = tables.Publication(people=TABLE.statistics(count=True), age=TABLE.statistics(mean=["age"]))
+    ledger.charge(parts.plan(inid.PureDP(0.5)))
+    return [json.loads(json.dumps(record.to_dict())) for record in ledger.history()]
+
+
+def test_a_name_more_is_refused_in_every_object_of_a_charge():
+    for record in charges():
+        inid.verify_record(record)
+        for path in places(record):
+            if path[:1] == ("cost",):  # a summary, which the ledger's chain of digests holds
+                continue
+            added = copy.deepcopy(record)
+            at(added, path)["note"] = 1e6
+            with pytest.raises((inid.RecordError, inid.GuaranteeError)):
+                inid.verify_record(added)
+        with pytest.raises(inid.RecordError):
+            inid.verify_record(record | {"neighbours": "replace"})
+
+
+def test_facts_of_what_was_not_asked_are_refused():
+    quantiles = json.loads(json.dumps(released(TABLE.quantiles({"age": [0.5]}))))
+    quantiles["question"]["probabilities"]["note"] = [0.9]
+    refused(quantiles)
+    table = tables.Table(FRAME, unit=tables.Person("own", 5))
+    query = table.select_partitions("sex", delta=1e-6, count_distinct=True)
+    keys = json.loads(json.dumps(query.release(query.plan(inid.ApproxDP(1.0, 1e-6))).to_dict()))
+    tables.verify_result(keys)
+    keys["question"]["person"] = None
+    refused(keys)

@@ -288,7 +288,7 @@ def composition_from_dict(record: object) -> Composition:
     try:
         relation = choice("neighbours", record["neighbours"], get_args(Neighbours))
         return Composition(_loss_from_dict(record["loss"]), relation)  # type: ignore[arg-type]
-    except (ArgumentError, KeyError, TypeError) as error:
+    except (ArgumentError, KeyError, TypeError, AttributeError) as error:
         raise RecordError(f"the composition's record does not parse: {error}") from None
 
 
@@ -305,8 +305,8 @@ def proof_of(composition: Composition, stored: object) -> CompositionProof:
         raise RecordError(f"the composition's certificate does not parse: {error}") from None
     if len(known) != len(stored["costs"]) or not covers(stored["costs"], proof.costs):
         raise RecordError("the costs in the record are below those that its composition has: one of them was changed.")
-    plain = ("promise", "neighbours", "steps")
-    if any(stored.get(name) != proof.to_dict()[name] for name in plain):
+    plain, made = ("promise", "neighbours", "steps", "arithmetic"), proof.to_dict()
+    if stored.keys() != made.keys() or any(stored[name] != made[name] for name in plain):
         raise RecordError("the certificate in the record is not the one of its composition: one of them was changed.")
     return proof
 
@@ -358,8 +358,15 @@ def _leaf_to_dict(part: Loss | Subsampled) -> dict[str, Any]:
     return {"kind": "release", "ratios": part.ratios.tolist(), "counts": part.counts.tolist(), "mu": part.mu}
 
 
+def _require(record: Mapping[str, Any], *names: str) -> None:
+    """Refuse a part of a record that holds more, or less, than its format has."""
+    if record.keys() != set(names):
+        raise RecordError(f"a part of the record must hold exactly {', '.join(names)}: it was changed.")
+
+
 def _loss_from_dict(record: Mapping[str, Any]) -> PrivacyLoss:
     if record["kind"] == "composed":
+        _require(record, "kind", "parts")
         return Composed(tuple(_leaf_from_dict(part) for part in record["parts"]))
     return _leaf_from_dict(record)
 
@@ -367,11 +374,13 @@ def _loss_from_dict(record: Mapping[str, Any]) -> PrivacyLoss:
 def _leaf_from_dict(record: Mapping[str, Any]) -> Loss | Subsampled:
     if choice("kind", record["kind"], ("release", "poisson")) == "release":
         return _release_from_dict(record)
+    _require(record, "kind", "rate", "steps", "release")
     steps = integer("steps", record["steps"], least=1, cure="store compositions by a ledger")
     return Subsampled(_release_from_dict(record["release"]), float(read(record["rate"])), steps)
 
 
 def _release_from_dict(record: Mapping[str, Any]) -> Loss:
+    _require(record, "kind", "ratios", "counts", "mu")
     return Loss(record["ratios"], record["counts"], record["mu"]) if record["ratios"] else Loss(mu=record["mu"])
 
 

@@ -23,6 +23,12 @@ from inid.planning import Certificate, NoisePlan
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _CURVE_DIGITS = 1e-6
+_PROVED = {"plan", "certificate"}
+_NAMES = (  # of a charge, of a release, and of a choice
+    _PROVED | {"id", "time", "label", "by", "neighbours", "delta_taken", "cost"},
+    _PROVED | {"inid_release", "time", "label", "private", "values", "charge"},
+    _PROVED | {"inid_selection", "time", "label", "private", "charge", "index", "candidates"},
+)
 
 
 @dataclass(frozen=True)
@@ -78,8 +84,7 @@ class Record:
     @property
     def neighbours(self) -> str:
         """The relation for which the charge holds."""
-        owner = self.plan if "neighbours" in self.plan else self.plan.get("sensitivity", {})
-        return str(owner.get("neighbours", "add_remove"))
+        return _relation(self.plan)
 
     @property
     def promise(self) -> str:
@@ -112,6 +117,12 @@ class Record:
 
     def __str__(self) -> str:
         return _line(self) + (f", by {self.by}" if self.by else "")
+
+
+def _relation(plan: Any) -> str:
+    """The relation for which a plan is, from its record."""
+    owner = plan if not isinstance(plan, Mapping) or "neighbours" in plan else plan.get("sensitivity", {})
+    return str(owner.get("neighbours", "add_remove")) if isinstance(owner, Mapping) else ""
 
 
 def _line(charge: Receipt | Record) -> str:
@@ -147,6 +158,10 @@ def verify_record(record: Record | Mapping[str, Any]) -> Certificate | Compositi
         raise RecordError(
             f'a record must be a line of a ledger\'s history, or hold "plan" and "certificate", got {shown(record)}.'
         )
+    if not any(record.keys() <= names for names in _NAMES):
+        raise RecordError("the record holds more than a charge or a release does: it was changed.")
+    if "neighbours" in record and record["neighbours"] != _relation(record["plan"]):
+        raise RecordError("the record names another relation than its plan: it was changed.")
     published = {"inid_release", "inid_selection", "values"} & record.keys()  # a charge says nothing of its noise
     if record.get("private", not published) is not True:
         raise GuaranteeError("the record is of a release without real noise: it protects nobody.")
@@ -185,7 +200,8 @@ def _joint_proof(charge: JointCharge, stored: object) -> JointProof:
     parts = (statement.get("parts"), proves["parts"])
     plain = ("promise", "neighbours", "count", "arithmetic")
     if (
-        any(statement.get(name) != proves[name] for name in plain)
+        statement.keys() != proves.keys()
+        or any(statement[name] != proves[name] for name in plain)
         or not (isinstance(parts[0], list) and len(parts[0]) == len(parts[1]))
         or not all(isinstance(a, Mapping) and _same_part(dict(a), dict(b)) for a, b in zip(*parts, strict=True))
     ):

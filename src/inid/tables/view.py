@@ -196,4 +196,6 @@ class CountingQuestion(PublicFacts):
     def facts_from_dict(record: Any) -> dict[str, Any]:
         """See `PublicFacts.facts_from_dict`."""
         people = choice("counting", record["counting"], ("rows", "people")) == "people"
+        if people and record["person"] is None:
+            raise ArgumentError("people are counted by a column: the record was changed.")
         return {"people": people, **PublicFacts.facts_from_dict(record)}

@@ -3,7 +3,7 @@
 A CSV file has no types, and what its rows are is a matter of how it is read. Nothing is guessed from the rows: types, a
 number of lines to skip or another escape character, taken from the values, would let one person's row change how
 everybody else's is read. Everything is text, the first line names the columns, and one record of the file is one row of
-the table; `csv_records` finds the records, and says which files are refused.
+the table; `csv_records` finds the records, and mends files of which some are none.
 
 DuckDB reads a file in buffers. A quoted value that covers a whole one is taken for rows, or stops the process. So a
 buffer is longer than every record: than the longest of the file where every row must count, and at most a little longer
@@ -29,8 +29,9 @@ from inid.tables.engines.csv_dialect import (
     copy_as_utf8,
     encoding_of,
     possible_separators,
+    read_header,
 )
-from inid.tables.engines.csv_records import LONGEST, Records, examined
+from inid.tables.engines.csv_records import LONGEST, MOST, BrokenRuleError, Records, examined, mend
 from inid.tables.engines.guarded import EngineError, guarded, optional
 
 State = tuple[int, int, int, int] | None
@@ -38,7 +39,6 @@ State = tuple[int, int, int, int] | None
 _MARKS = "*?["
 _BUFFER = 1 << 25
 _ROOM = 1 << 6  # what DuckDB may count besides a record: the ends of lines
-_MOST = 1 << 31  # of the bytes of a record
 _PART = 1 << 22
 
 
@@ -98,7 +98,7 @@ class CsvFiles:
         if not all(file.records.unicode for file in self.files):
             cure = "but the number of rows is to be public: write the file in UTF-8, or use Parquet."
             raise ArgumentError(f"the file is not UTF-8 throughout, so that a row could not be read, {cure}")
-        if any(file.records.longest > _MOST for file in self.files):
+        if any(file.records.longest > MOST for file in self.files):
             raise ArgumentError("the file has a record of more than 2 GiB, which no engine reads: use Parquet.")
 
     def require_unchanged(self) -> None:
@@ -186,7 +186,13 @@ def read_csv_files(connection: Any, paths: Sequence[str], dialect: CsvDialect) -
                 folder = folder or _Folder()
                 text = str(folder.path / f"{len(found)}-utf8.csv.gz")
                 guarded(partial(_recode, connection, name, encoding, text), "read the file")
-            records = guarded(partial(_examined, connection, name, text, dialect), "read the file")
+            try:
+                records = guarded(partial(_examined, connection, name, text, dialect), "read the file")
+            except BrokenRuleError:
+                folder = folder or _Folder()
+                broken, text = text, str(folder.path / f"{len(found)}-rows.csv.gz")
+                guarded(partial(_mend, connection, name, broken, dialect, text), "read the file")
+                records = guarded(partial(_examined, connection, name, text, dialect), "read the file")
             shortened = text
             if records.too_long:
                 folder = folder or _Folder()
@@ -207,6 +213,13 @@ def _examined(connection: Any, path: str, text: str, dialect: CsvDialect) -> Rec
     for _, stream in _streams(connection, text):
         return examined(path, stream, dialect)
     raise AssertionError("a file that was found has a stream")
+
+
+def _mend(connection: Any, path: str, text: str, dialect: CsvDialect, target: str) -> None:
+    header = read_header(path, _first_bytes(connection, text), dialect, _PART)
+    with gzip.open(target, "xb", compresslevel=1) as copy:
+        for _, stream in _streams(connection, text):
+            mend(stream, header, copy)
 
 
 def _recode(connection: Any, path: str, encoding: str, target: str) -> None:

@@ -1,34 +1,39 @@
 """The records of a CSV file: found byte by byte, and checked against a rule before anything else is done.
 
-A file that follows RFC 4180 is read, any other refused:
+A file that follows RFC 4180 is read as it is:
 
-1. A quote stands at both ends of a value, or doubled inside such a value, and nowhere else. (A quote that is never
-   closed would swallow the rows after it.)
+1. A quote stands at both ends of a value, or doubled inside such a value, and nowhere else.
 2. A carriage return stands before a line feed, or inside quotes. (Alone it would split one row into many.)
 3. In a file of one column all lines end alike: in a line feed, or in a carriage return and a line feed. (There a blank
    line is a row, and the end of a line must not be taken for one.)
 4. Where the number of rows is released as it is, a file of several columns has no blank line: it would be skipped. And
    the whole file is UTF-8: a record that is not could not be read.
 
-Whether a file follows the rule depends on its rows, and is said openly, like that it can be opened at all.
+Of any other a copy is read, in which lines end alike, and a line at which no record begins that follows 1 and 2 is a
+row without values. Reading goes on at the next line: a quote that is never closed costs its own line, and no refusal
+says that it is there. (No program writes one. Written by hand, it may be closed by what the lines after it hold, as in
+any reading in which values may have line feeds.)
 
 A record ends at a line feed outside quotes. Only those at the ends of a block of bytes are looked up: a record inside a
 block is no longer than the block, and one that is longer begins and ends at these.
 """
 
 import codecs
+import csv
+import io
+import re
 from dataclasses import dataclass, field
 from typing import IO, Any
 
 import numpy as np
 
-from inid.errors import ArgumentError
+from inid.errors import InidError
 from inid.tables.engines.csv_dialect import MARK, CsvDialect, Header, read_header
 
 _BLOCK = 1 << 22
 LONGEST = 1 << 26  # a longer record is left out where rows may vanish
 _QUOTE, _CR, _LF = b'"'[0], b"\r"[0], b"\n"[0]
-_MIXED = "it has one column, and some lines end in a line feed alone, others in a carriage return and a line feed"
+MOST = 1 << 31  # of the bytes of a record
 
 
 @dataclass
@@ -59,7 +64,7 @@ def examined(path: str, stream: IO[bytes], dialect: CsvDialect) -> Records:
         found.unicode = found.unicode and _is_unicode(decoder, more)
         block += more or 2 * mark  # what stands after the last byte counts as the end of a value
         stop = len(block) - 2  # of the last two bytes it is not known yet what follows
-        counted, skipped, feeds = _examined(path, block, stop, quotes, mark[0], returned=ends)
+        counted, skipped, feeds = _examined(block, stop, quotes, mark[0], returned=ends)
         found.blank = found.blank or (skipped and len(found.header.names) > 1)
         if feeds is not None:
             _note(found, last, start + feeds[0] + 1)
@@ -70,7 +75,7 @@ def examined(path: str, stream: IO[bytes], dialect: CsvDialect) -> Records:
         start += max(stop - 1, 0)
         block = block[max(stop - 1, 0) :]
     if quotes % 2:
-        raise _broken(path, "a quote is never closed")
+        raise BrokenRuleError
     _note(found, last, start + stop)
     return found
 
@@ -93,7 +98,7 @@ def _is_unicode(decoder: codecs.IncrementalDecoder, block: bytes) -> bool:
 
 
 def _examined(
-    path: str, block: bytes, stop: int, before: int, delimiter: int, *, returned: bool | None
+    block: bytes, stop: int, before: int, delimiter: int, *, returned: bool | None
 ) -> tuple[int, bool, tuple[int, int] | None]:
     """Check the bytes from 1 up to `stop`, after so many quotes.
 
@@ -109,7 +114,7 @@ def _examined(
     ends = np.array([_QUOTE, _LF, delimiter])
     after = np.isin(data[closing + 1], ends) | ((data[closing + 1] == _CR) & (data[closing + 2] == _LF))
     if not (np.isin(data[opening - 1], ends).all() and after.all()):
-        raise _broken(path, "a quote stands inside a value that is not quoted, or is not doubled inside one that is")
+        raise BrokenRuleError
 
     def outside(places: Any) -> Any:
         return places[(before + np.searchsorted(at, places)) % 2 == 0]
@@ -117,21 +122,50 @@ def _examined(
     if b"\r" in block:
         returns = np.flatnonzero(data[1:stop] == _CR) + 1
         if outside(returns[data[returns + 1] != _LF]).size:
-            raise _broken(path, "a carriage return stands alone, outside quotes")
+            raise BrokenRuleError
         if returned is False and outside(returns).size:
-            raise _broken(path, _MIXED)
+            raise BrokenRuleError
     if not at.size and not returned and not (b"\n\n" in block or b"\n\r\n" in block):
         whole = before % 2 == 0 and block.find(b"\n", 1, stop) >= 0
         return 0, False, (block.find(b"\n", 1, stop), block.rfind(b"\n", 1, stop)) if whole else None
     feeds = np.flatnonzero(data[1:stop] == _LF) + 1
     feeds = outside(feeds)
     if returned and (data[feeds - 1] != _CR).any():
-        raise _broken(path, _MIXED)
+        raise BrokenRuleError
     empty = (data[feeds + 1] == _LF) | ((data[feeds + 1] == _CR) & (data[feeds + 2] == _LF))
     return at.size, bool(empty.any()), (int(feeds[0]), int(feeds[-1])) if feeds.size else None
 
 
-def _broken(path: str, what: str) -> ArgumentError:
-    return ArgumentError(
-        f"the rows of {path!r} are not certain: {what}. Write the file with quotes as in RFC 4180, or as Parquet."
-    )
+class BrokenRuleError(InidError):
+    """The file does not follow the first three rules."""
+
+
+def mend(stream: IO[bytes], header: Header, copy: Any) -> None:
+    """Write the records of a file that breaks the rule: see above."""
+    sign = re.escape(header.separator.encode())
+    quoted, bare = rb'"(?:[^"]++|"")*+"', rb'[^"\r\n' + sign + rb"]*+"
+    value = rb"(?:" + quoted + rb"|" + bare + rb")"
+    record = re.compile(rb"(" + value + rb"(?:" + sign + value + rb")*+)(?:\r?\n|\Z)")
+    open_end = re.compile(rb"(?:" + value + sign + rb')*+(?:"(?:[^"]++|"")*+|' + value + rb"\r?)\Z")
+    missing = header.separator.encode() * (len(header.names) - 1)
+    names = io.StringIO()
+    csv.writer(names, delimiter=header.separator, lineterminator="\n").writerow(header.names)
+    copy.write(names.getvalue().encode())
+    block, last, size = stream.read(_BLOCK), False, _BLOCK
+    while b"\n" not in block and (more := stream.read(_BLOCK)):
+        block += more
+    at = block.find(b"\n") + 1 or len(block)
+    while True:
+        found = record.match(block, at)
+        if not last and (found is None or found.end() == len(block)):
+            line_ends = block.find(b"\n", at) >= 0
+            if (found is not None or not line_ends or open_end.match(block, at)) and len(block) - at < MOST:
+                more = stream.read(size)
+                block, at, size, last = block[at:] + more, 0, 2 * size, not more
+                continue
+        size = _BLOCK
+        if at == len(block):
+            return
+        end = block.find(b"\n", at) + 1 or len(block)
+        copy.write((missing if found is None else found[1]) + b"\n")
+        at = end if found is None else found.end()

@@ -250,4 +250,6 @@ class PrefixSumsQuestion(PublicFacts):
                 **cls.facts_from_dict(record),
             )
             made.sensitivity("laplace")
+            if not made.probabilities.keys() <= {table.column for table in made.tables}:
+                raise ArgumentError("probabilities are of columns that are asked: the record was changed.")
         return made
