@@ -13,7 +13,7 @@ between 0 and 1 (`shrinkage_factor`), by released numbers alone; with 0 the mode
 
 import math
 from abc import abstractmethod
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,6 +25,7 @@ from inid.arguments import Floats, real
 from inid.errors import ArgumentError
 from inid.learn.base import NoisyEstimator
 from inid.learn.bounds import Bounds, clip_to_bounds, deviations, read_bounds
+from inid.learn.curvature import PaidInference, Slopes
 from inid.learn.descent.coordinate_descent import Descent
 from inid.learn.descent.objective import DescentResult, Loss, Objective, PreliminaryRelease, exponentials
 from inid.learn.inputs import read_sample_weight, read_target
@@ -35,6 +36,7 @@ from inid.learn.significance import warn_of_noise
 _CURVED = 3.0  # times the mean: the curvature of a Poisson loss that steps are made for
 _SLOPE, _FACTOR = 2.0, 0.6  # of a gamma loss: 0.6 s^(1/4), but not below 2, which a target of three means has
 _PENALTY = 1.0  # of coefficients in public units, beside the sum of the losses
+_CLIPPED = 4.0  # of a gamma loss: the slope that inference clips to
 _WIDEST = 1e-100  # the lower bound of a duration over the upper one: no logarithm or slope leaves the range of floats
 
 
@@ -80,12 +82,14 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         alpha: The weight of the penalty, as scikit-learn's: the mean of half deviances plus alpha |w|^2 / 2. None, the
             default, is one in public units: |w|^2 / 2 beside the *sum* of losses, w being coefficients of columns in
             units in which their bounds are -1 and 1 (scikit-learn's default is 1 in the columns' own units).
+        inference: The part of the promise that pays for `inference_`, such as 0.3; None pays for none.
 
     Attributes:
         coef_: One coefficient per column.
         intercept_: The intercept.
         noise_chance_: The chance, about, that noise alone moves the coefficients as far as they came.
         shrinkage_: What coefficients were multiplied by, in a list of one: near 0 the model is nearly a constant.
+        inference_: With `inference`: standard errors, intervals, tests and contrasts, of noise and sampling.
     """
 
     alpha: float | None = None
@@ -95,6 +99,7 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     fit_intercept: bool = True
     passes: int | None = None
     max_weight: float | None = None
+    inference: float | None = None
 
     # What a descent reads of an estimator, and is not a parameter here.
     weights: ClassVar[str] = "curvature"
@@ -103,6 +108,7 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     clip: ClassVar[None] = None
     step: ClassVar[float] = 1.0
     _power: ClassVar[int]
+    _moved: ClassVar[bool] = False  # whether the intercept of `inference_` leaves out calibration
     _doubt: ClassVar[float]  # the variance of the logarithm of what calibration multiplies by, assumed beforehand
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, ledger: Ledger | None = None) -> Self:
@@ -156,12 +162,25 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
             weights=weights,
             slope=lambda signal: self._slope(high / low if low > 0 else math.inf, signal),
         )
-        found = Descent.of(self, *held, relation).run(data, objective, ledger)
+        paid = PaidInference.of(self, data, relation, ledger, weighted=weights is not None)
+        descent = Descent.of(self, *held, relation)
+        found = (descent if paid is None else replace(descent, budget=paid.rest)).run(data, objective, ledger)
         self._clip_bounds, self._ends = held, (low, high)
         self.coef_ = found.coefficients[0]
         self.intercept_ = float(found.intercepts[0]) + begun(found.preliminary) + math.log(found.calibration)
         self.plan_, self.private_, self.noise_chance_ = found.plan, found.private, found.chance
         self.shrinkage_ = np.array([found.shrinkage])
+        if paid is not None:
+            calibrated = math.log(found.calibration) if self._moved else 0.0
+            solved = np.append(self.coef_, self.intercept_ - calibrated)
+            unit = high * self._limit(found.preliminary)
+
+            def slopes(rows: Floats) -> Slopes:
+                logarithms = row_products(rows, solved[:-1]) + solved[-1] - math.log(unit)
+                return self._slopes(entries() * high / unit, logarithms)
+
+            ours = np.append(self.coef_, self.intercept_)
+            self.inference_ = paid.release(slopes, ours, solved, without_constant=self._moved)
         self._end_fit(ledger)
         warn_of_noise(self)
         return self
@@ -185,6 +204,10 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
     @abstractmethod
     def _check_ends(self, low: float, high: float) -> None:
         """Refuse bounds of the target that the family has no use for."""
+
+    @abstractmethod
+    def _slopes(self, target: Floats, logarithms: Floats) -> Slopes:
+        """Slope and curvature of the loss of each row, from its target and the logarithm of its mean."""
 
     @abstractmethod
     def _loss(self, target: Floats, start: float, least: float) -> Loss:
@@ -233,6 +256,15 @@ class PrivatePoissonRegressor(_LogLinear):
     def _loss(self, target: Floats, start: float, least: float) -> Loss:  # noqa: ARG002 - 0 may be a count
         return _PoissonLoss(np.minimum(target, 1.0), start)
 
+    def _slopes(self, target: Floats, logarithms: Floats) -> Slopes:
+        """Counts are cut at the limit, and so are means, of which the curvature is the mean itself."""
+        means = exponentials(np.minimum(logarithms, 0.0))
+        about = (
+            "Estimated are the coefficients of columns within their bounds, of counts that are cut where few are. The "
+            "variance of a count is assumed to be in proportion to its mean."
+        )
+        return Slopes(means, means - np.minimum(target, 1.0), 1.0, None, about)
+
     def _limit(self, preliminary: PreliminaryRelease) -> float:
         return preliminary.limit
 
@@ -264,6 +296,7 @@ class PrivateGammaRegressor(_LogLinear):
 
     _power: ClassVar[int] = 2
     _doubt: ClassVar[float] = 0.25
+    _moved: ClassVar[bool] = True
 
     def _check_ends(self, low: float, high: float) -> None:
         if not low > 0:
@@ -276,6 +309,17 @@ class PrivateGammaRegressor(_LogLinear):
 
     def _loss(self, target: Floats, start: float, least: float) -> Loss:
         return _GammaLoss(target, start, math.log(least))
+
+    def _slopes(self, target: Floats, logarithms: Floats) -> Slopes:
+        """The slope 1 - t / m is clipped from -4 on, where it has no curvature; elsewhere that is t / m."""
+        quotients = target * exponentials(-logarithms)
+        inside = quotients < 1 + _CLIPPED
+        about = (
+            "Estimated are the coefficients of columns within their bounds, by slopes clipped where a target is "
+            f"{1 + _CLIPPED:g} times its mean. The quotient of target and mean is assumed to have one law in all rows."
+        )
+        slopes = np.maximum(1 - quotients, -_CLIPPED) / _CLIPPED
+        return Slopes(np.where(inside, quotients, 0.0) / (1 + _CLIPPED), slopes, _CLIPPED / (1 + _CLIPPED), None, about)
 
     def _slope(self, reach: float, signal: float) -> float:
         return float(min(deviations(signal, least=_SLOPE, factor=_FACTOR), max(reach - 1, 1.0)))

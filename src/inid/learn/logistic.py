@@ -1,7 +1,7 @@
 """PrivateLogisticRegression: l2-regularised logistic regression by private coordinate descent."""
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -10,9 +10,11 @@ from scipy.special import expit
 
 from inid.accounting import Ledger
 from inid.arguments import Floats, real
+from inid.errors import ArgumentError
 from inid.learn.base import PrivateClassifier
+from inid.learn.curvature import PaidInference, Slopes
 from inid.learn.descent.coordinate_descent import Descent
-from inid.learn.descent.objective import LogisticLoss, Objective
+from inid.learn.descent.objective import LogisticLoss, Objective, exponentials
 from inid.learn.inputs import Labels, Matrix, product_of, read_class_weights, read_classes, read_sample_weight
 from inid.learn.parameters import estimator
 from inid.learn.public_units import row_products, row_sums
@@ -44,6 +46,7 @@ class PrivateLogisticRegression(PrivateClassifier):
             public knowledge.
         class_weight: {label: weight} for every class, public: each row's loss counts as often. ("balanced" would read
             the numbers of the classes from the data.)
+        inference: The part of the promise that pays for `inference_`, such as 0.3; None pays for none. Of two classes.
         units: "bounds": columns are scaled by their bounds, and `clip` and `smoothness` are in those units. "data":
             everything is in the user's units, as in the paper.
 
@@ -52,6 +55,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         intercept_: As many intercepts.
         smoothness_: The constants used.
         noise_chance_: The chance, about, that noise alone moves the coefficients as far as they are.
+        inference_: With `inference`: standard errors, intervals, tests and contrasts, of noise and sampling.
 
     >>> import inid
     >>> X = np.linspace(-1, 1, 10_000).reshape(10_000, 1)
@@ -71,6 +75,7 @@ class PrivateLogisticRegression(PrivateClassifier):
     units: Literal["bounds", "data"] = "bounds"
     class_weight: Mapping[Any, float] | None = None
     max_weight: float | None = None
+    inference: float | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, ledger: Ledger | None = None) -> Self:
         """Fit the model.
@@ -98,6 +103,12 @@ class PrivateLogisticRegression(PrivateClassifier):
             weights=product_of(weights, given),
             halves=True,
         )
+        weighted = weights is not None or given is not None
+        paid = PaidInference.of(self, data, relation, ledger, weighted=weighted)
+        if paid is not None:
+            if len(positives) > 1:
+                raise ArgumentError("inference is of two classes: fit one model for each class against the rest.")
+            descent = replace(descent, budget=paid.rest)
         result = descent.run(data, objective, ledger).keep(self)
         if len(classes) == 2 and result.far:
             lost = [result.far[0] == 1, result.far[0] == -1]
@@ -105,6 +116,18 @@ class PrivateLogisticRegression(PrivateClassifier):
             lost = [one == -1 for one in result.far] or [False] * len(classes)
         self._remark = without_rows(classes.tolist(), lost)
         self.classes_, self.coef_, self.intercept_ = classes, result.coefficients, result.intercepts
+        if paid is not None:
+            solved = np.append(self.coef_[0], self.intercept_[0])
+
+            def slopes(rows: Floats) -> Slopes:
+                odds = exponentials(-(row_products(rows, self.coef_[0]) + self.intercept_[0]))
+                p = 1 / (1 + odds)
+                about = (
+                    "Estimated are the coefficients of most likelihood, of columns within their bounds. The model is "
+                )
+                return Slopes(4 * p * (1 - p), p - labels.matches(classes[1]), 4.0, 0.25, about + "assumed to hold.")
+
+            self.inference_ = paid.release(slopes, solved, solved)
 
     def decision_function(self, X: Any) -> Floats:
         """The log-odds of the positive class, or of each class against the rest."""
