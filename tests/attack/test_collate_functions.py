@@ -72,6 +72,9 @@ MIXING = {
     "dictionary": lambda x, y: {"x": [x - x.mean(0)], "y": y},
     "positions first": lambda x, y: ((x - x.mean(0)).T, y),
     "flat": lambda x, y: ((x - x.mean(0)).flatten(), y),
+    "a fact beside the rows": lambda x, y: (x, y, x.mean(0)),
+    "a number beside the rows": lambda x, y: {"x": x, "y": y, "largest": float(x.max())},
+    "a count beside the rows": lambda x, y: {"x": x, "y": y, "ones": (y % 3 == 1).sum()},
 }
 APART = {
     "as they are": lambda x, y: (x, y),
@@ -80,6 +83,7 @@ APART = {
     "noisy": lambda x, y: (x + torch.rand(x.shape), y),
     "positions first": lambda x, y: (x.T, y),
     "arrays": lambda x, y: (x.numpy(), y.tolist()),
+    "constants beside the rows": lambda x, y: {"x": x, "y": y, "mask": torch.ones(3, 3).tril(), "heads": 4},
     "random by value": lambda x, y: (
         x * torch.tensor([float(torch.rand(()) if each else 1) for each in y])[:, None],
         y,

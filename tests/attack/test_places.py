@@ -107,7 +107,7 @@ def test_draws_that_do_not_fit_are_made_again_and_not_for_ever(monkeypatch):
 def test_most_draws_fit(positions, rate):
     for most in (None, 1, 3, 50, 100):
         fitted = StepPlaces.fitted(positions, rate, most)
-        assert stats.binom.sf(fitted.places, positions, rate) < 0.05
+        assert stats.binom.sf(fitted.places, positions, rate) < 0.2
         assert most is None or fitted.size <= most
 
 

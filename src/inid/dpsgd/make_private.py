@@ -1,6 +1,7 @@
 """make_private(): a model, an optimizer and a data loader become private together."""
 
 import hashlib
+import warnings
 from collections.abc import Mapping
 from typing import Any, Literal, cast
 
@@ -93,7 +94,7 @@ def make_private(
             rows: with class weights, `ignore_index` or masks torch divides by a number that depends on all examples,
             so use `per_example_loss` there, or a sum.
         max_physical_batch_size: How many rows the model sees at a time; fewer, where a step takes several physical
-            batches and smaller ones do. They hold draws up to two standard deviations above the mean (a larger draw is
+            batches and smaller ones do. They hold draws up to one standard deviation above the mean (a larger draw is
             made again), and the rest is padding. By default one holds all.
         augmentations: How many views of each drawn example a step sees, one row after another: the dataset is asked
             that many times for it, and a loop that changes rows at random makes them differ too. Their gradients are
@@ -204,6 +205,7 @@ def make_private(
     accountant = Accountant() if accountant is None else accountant
     length = _length(epochs, steps, loader)
     multiplier = _multiplier(noise_multiplier, target_epsilon, target_delta, length, loader, mechanism, accountant)
+    _warn_of_delta(target_delta, relation, loader)
     chosen = chosen_correlation(
         correlation,
         mechanism=mechanism,
@@ -292,6 +294,17 @@ def _relation(
             'sample_rate= and steps=, or neighbours="zero_out" (and a ledger that counts it).'
         )
     return "add_remove"
+
+
+def _warn_of_delta(delta: object, relation: str, loader: PoissonLoader) -> None:
+    """Say that a delta of one in as many as there are examples promises little to each of them."""
+    count = len(loader.dataset)
+    if relation == "zero_out" and isinstance(delta, (int, float)) and delta > 1 / count:  # else their number is secret
+        warnings.warn(
+            f"target_delta={delta:g} is above one in {count}, the number of examples: a mechanism that publishes a "
+            "random example as it is keeps such a promise. Pass a smaller one, such as a tenth of that.",
+            stacklevel=3,
+        )
 
 
 def _length(epochs: object, steps: object, loader: PoissonLoader) -> int | None:

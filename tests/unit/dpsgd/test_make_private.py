@@ -193,3 +193,10 @@ def test_adaptive_checks_its_fractions(value):
             dpsgd.Adaptive(**{name: value})
     with pytest.raises(ArgumentError, match="rate"):
         dpsgd.Adaptive(rate=float("nan"))
+
+
+def test_a_delta_above_one_in_the_number_of_examples_is_warned_of():
+    goal = {"noise_multiplier": None, "target_epsilon": 3.0, "epochs": 1}
+    with pytest.warns(UserWarning, match="above one in 8, the number of examples"):
+        private(net(), X, target_delta=0.2, **goal)
+    private(net(), X, target_delta=0.01, **goal)  # warnings are errors here

@@ -139,10 +139,14 @@ def _mixed(collate: Callable[[list[Any]], Any], examples: list[Any], changed: li
 
 
 def _moved(one: Any, other: Any, fewer: Any) -> bool:
-    """Whether rows have changed besides that of the example that was changed."""
+    """Whether something has changed besides the row of the example that was changed."""
     if type(one) is not type(other) or type(one) is not type(fewer):
         return False
+    if isinstance(one, (bool, int, float)):  # the same for all rows: a constant, or a fact about the batch
+        return not _equal(one, other)
     if isinstance(one, Tensor):
+        if one.shape == other.shape == fewer.shape:  # likewise
+            return not _equal(one, other)
         grown = [(at, size - less) for at, (size, less) in enumerate(zip(one.shape, fewer.shape, strict=False))]
         grown = [(at, own) for at, own in grown if own]
         if one.shape != other.shape or one.ndim != fewer.ndim or len(grown) != 1:

@@ -217,11 +217,18 @@ class PoissonLoader:
     @property
     def padding(self) -> float:
         """About how much of what the model computes is padding (by a normal approximation): what the padding costs."""
-        places = self._partition.places
-        return 1 - places.mean / (_ROOM if self._secret else 1.0) / places.places if self._padded else 0.0
+        return 1 - self.mean_draw / self._partition.places.places if self._padded else 0.0
+
+    @property
+    def mean_draw(self) -> float:
+        """About how many examples a step draws here on average: those that do not fit are drawn again."""
+        return self._partition.places.mean / (_ROOM if self._secret else 1.0)
 
     def __repr__(self) -> str:
-        size = f"{self.physical_batch_size} rows, {100 * self.padding:.0f} % of them padding"
+        size = (
+            f"{self.physical_batch_size} rows, {100 * self.padding:.0f} % of them padding, {self.mean_draw:.4g} "
+            "examples on average"
+        )
         shown_size = size if self._padded else f"at most {self.physical_batch_size} rows"
         turns = "" if self._schedule is None else f" in one of {self._schedule.groups.groups} turns"
         return (
