@@ -108,10 +108,8 @@ def test_plans_that_were_exchanged_after_the_charge_was_proved_are_not_released_
 
 
 def test_the_promise_of_the_costliest_query_does_not_hold_for_all_of_them():
-    pub = tables.Publication(
-        a=publication().queries["pay"].table.statistics(count=True),
-        b=publication().queries["pay"].table.statistics(count=True),
-    )
+    t = publication().queries["pay"].table
+    pub = tables.Publication(a=t.statistics(count=True), b=t.statistics(count=True))
     found = pub.plan_for_accuracy({"a": {"count": 10}, "b": {"count": 20}}).plan
     largest = max((one.budget for one in found.plans.values()), key=lambda budget: budget.epsilon)
     assert replace(found).charge

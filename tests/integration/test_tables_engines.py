@@ -10,6 +10,7 @@ import inid
 import inid.testing
 from database_tables import DATABASES, stored
 from inid import tables
+from inid.tables import verify_publication
 from rough_rows import rough_fit
 from scanning import scan
 from spark_session import spark_session
@@ -269,3 +270,105 @@ def test_synthetic_rows_are_asked_of_every_engine_and_come_back_in_kind(engine, 
         assert rows.count() == 200
     else:
         assert rows.shape == (200, 4)
+
+
+# One row a person.
+
+
+def _by_hand(rows):
+    """The features of each person, in plain Python."""
+    people = {}
+    for row in rows:
+        if row["user"] is not None and row["whole"] >= 0:
+            people.setdefault(row["user"], []).append(row)
+    return [_features(own) for own in people.values()]
+
+
+def _features(own):
+    def there(column):
+        return [row[column] for row in own if row[column] is not None and not math.isnan(row[column])]
+
+    def rounded(values, low, high, most):
+        factor = math.ldexp(1.0, 20 - math.frexp(most)[1])
+        return sum(math.floor(min(max(value, low), high) * factor + 0.5) for value in values), factor
+
+    total, factor = rounded(there("income"), -7.3, 500_000.1, 500_000.1)
+    ages, finer = rounded(there("age"), 0, 100, 100)
+    sexes = {row["sex"] for row in own} - {None}
+    places = {row["place"] for row in own}
+    return {
+        "spent": min(max(total / factor, 0.0), 1e6),
+        "visits": min(len(own), 9),
+        "flags": min(sum(row["flag"] for row in own), 5),
+        "age": ages / len(there("age")) / finer if there("age") else None,
+        "top": min(max(*there("income"), 0.0), 4e5) if there("income") else None,
+        "low": min(max(min(there("tiny")), 1e-9), 3e-9) if there("tiny") else None,
+        "old": any(age > 90 for age in there("age")),
+        "sex": next(iter(sexes)) if len(sexes) == 1 else None,
+        "place": next(iter(places)) if len(places) == 1 else None,
+    }
+
+
+def _people(data, **facts):
+    domains = {"sex": ["F", "M", "X", "é"], "place": [1, 2, 3]}
+    table = tables.Table(data, bounds=BOUNDS, domains=domains, **facts).where("whole >= 0")
+    return table.per_person(
+        "user",
+        spent=tables.sum("income", bounds=(0, 1e6)),
+        visits=tables.count(bounds=(0, 9)),
+        flags=tables.count("flag == True", bounds=(0, 5)),
+        age=tables.mean("age", bounds=(0, 100)),
+        top=tables.max("income", bounds=(0, 4e5)),
+        low=tables.min("tiny", bounds=(1e-9, 3e-9)),
+        old=tables.any("age > 90"),
+        sex=tables.same("sex"),
+        place=tables.same("place"),
+    )
+
+
+_NUMBERS = ["spent", "visits", "flags", "age", "top", "low"]
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, "spark"])
+def test_features_of_people_are_those_of_a_full_scan_on_every_engine(made, engine):
+    import pandas as pd
+
+    hand = pd.DataFrame(_by_hand(ROWS)).astype({"place": "Int64"})
+    assert hand["sex"].notna().any()
+    assert hand["place"].isna().any()
+    people = _people(made(engine))
+    plain = tables.Table(hand, bounds=people.bounds, domains=people.domains.keys, missing=people.missing)
+    for ask in (
+        lambda t: t.statistics(count=True, sum=_NUMBERS, variance=["spent"]),
+        lambda t: t.statistics(count=True, mean=["spent"], by={"old": [True, False]}),
+        lambda t: t.statistics(count=True, mean=["age"], by={"sex": ["F", "M", "X"]}),
+        lambda t: t.statistics(count=True, by={"place": [1, 2, 3]}),
+        lambda t: t.where("visits > 2 and spent < 300000").statistics(count=True, sum=["top"]),
+        lambda t: t.with_columns(each="spent / visits", bounds={"each": (0, 1e6)}).statistics(mean=["each"]),
+    ):
+        assert ask(people).exact_sums().tolist() == ask(plain).exact_sums().tolist()
+    for ask in (
+        lambda t: t.marginals([("sex",), ("place",)], mean={"spent": [("sex",)]}),
+        lambda t: t.quantiles({"spent": [0.5]}),
+    ):
+        one, two = ask(people), ask(plain)
+        plan = one.plan(inid.PureDP(1.0))
+        assert np.array_equal(one.exact(plan), two.exact(two.plan(inid.PureDP(1.0))))
+
+
+@pytest.mark.parametrize("engine", ["pandas", "polars-lazy", "csv", *DATABASES])
+@pytest.mark.parametrize("relation", ["add_remove", "replace", "zero_out"])
+def test_one_person_changes_one_row_of_features(made, engine, relation):
+    """The sets are those of one row, and several questions of one publication are answered from one reading."""
+    people = _people(made(engine), neighbours=relation)
+    query = people.statistics(count=True, sum=["spent"], by={"sex": ["F", "M"]})
+    facts = {"bounds": {"age": (0, 1e6)}, "missing": {"age": 0}, "neighbours": relation}
+    hand = tables.Table(ARROW, unit=tables.Person("user", 1), **facts)
+    same = hand.statistics(count=True, sum=["age"], by={"sex": ["F", "M"]})
+    assert [s.limits.tolist() for s in query.sensitivities] == [s.limits.tolist() for s in same.sensitivities]
+    both = tables.Publication(sums=query, kinds=people.marginals([("sex",), ("place",)]))
+    ledger = inid.Ledger(total=inid.ApproxDP(1.0, 1e-6), unit="user", neighbours=relation)
+    result = both.release(both.plan(inid.ApproxDP(1.0, 1e-6), ledger=ledger), ledger)
+    assert verify_publication(result.to_dict())
+    with pytest.raises(inid.ArgumentError, match="unit"):
+        query.release(query.plan(inid.PureDP(0.1)), inid.Ledger(total=inid.PureDP(1.0), neighbours=relation))

@@ -107,7 +107,9 @@ def _view(question: TableQuestion) -> list[str]:
     """The columns that a question computes, and the rows that it counts."""
     formulas = [f"**{dict(question.derive)!r}"]
     made = [_call(".with_columns", formulas, question.computed_arguments())] if question.derive else []
-    return made if question.where is None else [*made, f".where({question.where!r})"]
+    made += [] if question.where is None else [f".where({question.where!r})"]
+    features = f"**{dict(question.per_person)!r}"
+    return [*made, _call(".per_person", [repr(question.person), features], {})] if question.per_person else made
 
 
 def _asked(question: TableQuestion, table: str) -> str:

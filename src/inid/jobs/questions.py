@@ -105,7 +105,12 @@ class TableQuestion(OptionGroup):
         limits, order, person = named("max_rows"), named("order_by"), named("person")
         if question.person is None and (question.max_rows is not None or question.order_by):
             raise ArgumentError(f"{limits} and {order} go with {person}: name the column that identifies people.")
-        if question.person is not None and question.max_rows is None:
+        features = named("per_person")
+        if question.per_person and (question.person is None or question.max_rows is not None or question.order_by):
+            raise ArgumentError(
+                f"{features} goes with {person}, and all rows of a person count: state {person} and leave {limits} out."
+            )
+        if question.person is not None and question.max_rows is None and not question.per_person:
             raise ArgumentError(
                 f"{person} needs {limits}: state how many rows of one person count, for example {limits} 5."
             )
@@ -133,7 +138,8 @@ class TableQuestion(OptionGroup):
         """Each of several questions by its name, with the facts that all share; one question alone has no name."""
         if not self.question:
             return {"": self}
-        shared = {name: value for name, value in self.values.items() if name not in ("question", *_VIEW)}
+        # The rows are viewed, and their features made, before the questions are asked.
+        shared = {name: value for name, value in self.values.items() if name not in ("question", "per_person", *_VIEW)}
         mine = {one.name for one in self.own_keys()}
         return {
             name: TableQuestion(shared | {key: value for key, value in own.values.items() if key in mine})
@@ -217,7 +223,8 @@ class TableQuestion(OptionGroup):
     def _viewed(self, table: Table) -> Table:
         if self.derive:
             table = table.with_columns(**self.computed_arguments(), **self.derive)
-        return table if self.where is None else table.where(self.where)
+        table = table if self.where is None else table.where(self.where)
+        return table.per_person(self.person, **self.per_person) if self.per_person else table
 
     def _asked_of(self, table: Table) -> Query[Any, Any]:
         return ask(self._viewed(table), self.kind.kind, **self.query_arguments())

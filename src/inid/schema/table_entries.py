@@ -405,6 +405,23 @@ register(
         "date",
     ),
     Key(
+        "per_person",
+        Formulas(
+            cure="give each feature what it is made of, for example spent=sum(cost) in 0:500",
+            syntax="write each entry as name=feature, for example spent=sum(cost) in 0:500; visits=count() in 0:40",
+        ),
+        "NAME=FEATURE;...",
+        "With --person: one row a person, made of all their rows: spent=sum(cost) in 0:500; visits=count() in 0:40; "
+        "er=any(kind == 'er'); sex=same(sex). Also mean, min and max.",
+        "unit",
+        "One row a person",
+        "who",
+        "spent = sum(cost) in 0:500",
+        note="One per line, name = feature: spent = sum(cost) in 0:500, visits = count() in 0:40, "
+        "er = any(kind == 'er'), sex = same(sex); also mean, min and max. Every row of a person counts, whatever "
+        "their number; the statistics are then of these features.",
+    ),
+    Key(
         "neighbours",
         Choice(
             {"add_remove": "one more or less", "replace": "one replaced", "zero_out": "one adds nothing"},

@@ -33,6 +33,7 @@ from inid.tables.error_targets import ErrorTargets, equal_errors, targets_of, wo
 from inid.tables.expressions import Condition, Expression, col, expression, maximum, minimum, when
 from inid.tables.facts import Bins, Categories, Ordered, Person, read_bounds, read_keys
 from inid.tables.intervals import clipped_ends, gaussian_ends, quantile, quantile_of_two, searched_ends, tail_of_two
+from inid.tables.person_features import Feature, any, count, max, mean, min, same, sum  # noqa: A004 - what users look for
 from inid.tables.plan import Plan, PlanOfSteps
 from inid.tables.presentation import Words, as_estimates, published_blocks, published_estimates, report_inputs
 from inid.tables.publication import Publication, PublicationPlan, PublicationResult
@@ -51,6 +52,7 @@ __all__ = [
     "Condition",
     "EngineError",
     "Expression",
+    "Feature",
     "Ordered",
     "Person",
     "Plan",
@@ -62,14 +64,21 @@ __all__ = [
     "Stream",
     "StreamPlan",
     "Table",
+    "any",
     "ask",
     "col",
+    "count",
     "database_table",
     "estimate_bounds",
     "expression",
+    "max",
     "maximum",
+    "mean",
+    "min",
     "minimum",
     "plan_stream",
+    "same",
+    "sum",
     "synthetic_rows",
     "verify_result",
     "when",

@@ -413,7 +413,15 @@ def named_levels(name: str, keys: Iterable[object], labels: KeyLabels) -> Dimens
 
 def view_facts(view: View, used: Iterable[str]) -> list[tuple[str, str]]:
     """Which rows count, and how the columns that are used are computed from others."""
-    facts = [] if view.where is None else [("rows that count", str(view.where))]
+    facts: list[tuple[str, str]] = []
+    people = view.people
+    if people is not None:
+        facts += view_facts(
+            people.rows, [name for one in people.features.values() if one.value for name, _ in leaves(one.value)]
+        )
+        facts += [(f"{name} of each {people.person}", str(one)) for name, one in people.features.items()]
+    counted = "rows that count" if people is None else "people that count"
+    facts += [] if view.where is None else [(counted, str(view.where))]
     names, waiting = set[str](), list(used)
     waiting += [] if view.where is None else [name for name, _ in leaves(view.where)]
     while waiting:
@@ -421,7 +429,9 @@ def view_facts(view: View, used: Iterable[str]) -> list[tuple[str, str]]:
         if name in view.derived and name not in names:
             names.add(name)
             waiting += [inner for inner, _ in leaves(view.derived[name])]
-    return facts + [(f"{name} is computed", str(view.derived[name])) for name in view.derived if name in names]
+    features = () if people is None else people.features
+    own = [name for name in view.derived if name in names and name not in features]
+    return facts + [(f"{name} is computed", str(view.derived[name])) for name in own]
 
 
 def column_facts(

@@ -30,7 +30,8 @@ from inid.tables.facts import (
     read_missing,
     read_people,
 )
-from inid.tables.view import MOST_ROWS, View, read_condition, read_formula
+from inid.tables.person_features import Feature, PartRole, PersonFeatures, bits_for, read_feature
+from inid.tables.view import MOST_ROWS, View, of_people, read_condition, read_formula
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
@@ -628,6 +629,93 @@ class Table(Asking):
                     f"the public table has a column {name!r}, which is a word of the library: rename it."
                 )
         return self.with_columns(bounds=bounds, domains=domains, missing={}, bins={}, **formulas)
+
+    def per_person(self, person: str, **features: Feature | str) -> "Table":
+        """One row a person, with features made of all their rows: any question of it has the sensitivity of one row.
+
+        Rows without an id are left out, and so are people without rows. The number of people is not public under any
+        relation: someone whose data change may have rows no more.
+
+        Args:
+            person: The column that tells people apart; that of `unit`, where the table has one.
+            features: By name `tables.sum("cost", bounds=(0, 500))`, `count`, `mean`, `min`, `max`, `any` or `same`, or
+                their text, "sum(cost) in 0:500".
+
+        Raises:
+            ArgumentError: A column is unknown or of another type, a name is taken, or a feature is malformed.
+
+        >>> import pandas
+        >>> from inid import tables
+        >>> frame = pandas.DataFrame({"patient": [1, 1, 2], "cost": [30.0, 45.0, 900.0], "sex": ["F", "F", "M"]})
+        >>> t = Table(frame, domains={"sex": ["F", "M"]})
+        >>> t = t.per_person("patient", spent=tables.sum("cost", bounds=(0, 500)), sex=tables.same("sex"))
+        >>> q = t.statistics(count=True, sum=["spent"], by={"sex": ["F", "M"]})
+        >>> q.exact_sums()[:2], (q.exact_sums() * q.units)[2:] + 250  # from the middle of the bounds
+        (array([1, 1]), array([ 75., 500.]))
+        """
+        source, view = self.source, self.view
+        if view.people is not None:
+            raise ArgumentError("the table has one row a person already: state all features at once.")
+        if self.person is not None and self.person.column != person:
+            raise ArgumentError(f"the table protects {self.person.column!r}: features are of that column's people.")
+        source.require_people("per_person", person)
+        if not features:
+            raise ArgumentError("a feature is missing: name one, such as the number of rows.")
+        read = {name: read_feature(name, value) for name, value in features.items()}
+        limits: dict[str, Bounds] = {}
+        roles: dict[str, PartRole] = {}
+        keys: dict[str, tuple[Key, ...]] = {}
+        for name, one in read.items():
+            if name == person:
+                raise ArgumentError(f"the feature {name!r} has the name of the column of people: rename it.")
+            if one.kind == "same":
+                roles[name] = self._shared_role(name, str(one.column))
+                if one.column in self.domains.keys:
+                    keys[name] = self.domains.keys[str(one.column)]
+                continue
+            if one.value is not None:
+                formula = read_formula(name, one.value, view)
+                source.require_leaves(f"the feature {name!r}", view.leaves(formula))
+            if one.kind in ("sum", "mean"):
+                limits[name] = self._row_limits(one)
+            fill = None if one.column is None else self.missing.get(one.column)
+            if isinstance(fill, (str, bool)):
+                raise ArgumentError(f"missing[{one.column!r}] must be a number, since the feature {name!r} reads one.")
+            if fill is not None:
+                read[name] = one.filled(float(cast("float", fill)))
+        people = PersonFeatures(person, read, view, limits, roles, bits_for(self.max_rows))
+        ordered = frozenset(name for name in keys if read[name].column in self.domains.ordered)
+        return self._with(
+            source=source.seen(of_people(people)),
+            bounds={name: one.bounds for name, one in read.items() if one.bounds is not None},
+            person=Person(person, 1),
+            missing={name: one.usual for name, one in read.items() if one.usual is not None},
+            rows=None,
+            domains=Domains(keys, self.domains.other, ordered),
+            bins={},
+        )
+
+    def _row_limits(self, feature: Feature) -> Bounds:
+        """What one row counts at most: what the table says of its column, else what the bounds of a person allow."""
+        low, high = cast("Bounds", feature.bounds)
+        if feature.kind == "mean":
+            return low, high
+        if feature.column in self.bounds:
+            return self.bounds[str(feature.column)]
+        most = max(abs(low), abs(high))
+        return -most, most
+
+    def _shared_role(self, name: str, column: str) -> PartRole:
+        """What the column of a value that people share holds: texts, or whole numbers."""
+        keys, source = self.domains.keys.get(column), self.source
+        sample: Key = keys[0] if keys else ""
+        if not keys and not (source.text or source.is_untyped(column)):
+            source.require("same", [column])
+            sample = 0 if source.schema[column].is_integer() else ""
+        if isinstance(sample, bool):
+            raise ArgumentError(f"the feature {name!r} is of truths: ask by any whether one row has it.")
+        source.require_keys("same", column, [sample])
+        return "str" if isinstance(sample, str) else "int"
 
     def with_bounds(self, bounds: Mapping[str, tuple[float, float]]) -> "Table":
         """The same table with other public bounds for some columns: from public knowledge, or from a release.

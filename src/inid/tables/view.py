@@ -8,38 +8,40 @@ one person can change so that their row is kept, or is not. So no count of filte
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 
 from inid.arguments import choice, integer, shown
 from inid.errors import ArgumentError, InidError, RecordError, Words
 from inid.sets import Neighbours
 from inid.tables.expressions import Branch, Condition, Expression, Leaf, Numeric, as_value, expression, leaves
-from inid.tables.facts import Person
+from inid.tables.facts import Person, read_bounds
+from inid.tables.person_features import PersonFeatures, read_feature
 
 
 @dataclass(frozen=True)
 class View:
-    """The rows that count and the computed columns."""
+    """The rows that count and the computed columns; of rows, or of people with features made of their rows."""
 
     where: Condition | None = None
     derived: Mapping[str, Expression] = field(default_factory=dict)
+    people: PersonFeatures | None = None
 
     def __bool__(self) -> bool:
-        return self.where is not None or bool(self.derived)
+        return self.where is not None or bool(self.derived) or self.people is not None
 
     @property
     def drops_rows(self) -> bool:
         """Whether a row can be left out, or let in, by what it holds."""
-        return self.where is not None
+        return self.where is not None or self.people is not None
 
     def filtered(self, condition: Condition) -> "View":
         """The same with one more condition."""
-        return View(condition if self.where is None else self.where & condition, self.derived)
+        return replace(self, where=condition if self.where is None else self.where & condition)
 
     def with_columns(self, derived: Mapping[str, Expression]) -> "View":
         """The same with more columns."""
-        return View(self.where, {**self.derived, **derived})
+        return replace(self, derived={**self.derived, **derived})
 
     def leaves(self, value: Expression) -> set[Leaf]:
         """The columns of the table itself that an expression reads, through computed columns too."""
@@ -51,14 +53,22 @@ class View:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary of what is not empty, of which `from_dict` makes the same view."""
         found: dict[str, Any] = {} if self.where is None else {"where": str(self.where)}
-        if self.derived:
-            found["derive"] = {name: str(formula) for name, formula in self.derived.items()}
+        own = {name: str(formula) for name, formula in self.derived.items() if name not in self._features}
+        if own:
+            found["derive"] = own
+        if self.people is not None:
+            found["people"] = self.people.to_dict()
         return found
+
+    @property
+    def _features(self) -> Mapping[str, object]:
+        return {} if self.people is None else self.people.features
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "View":
         """The view that `to_dict` described, from a record that may hold other keys."""
-        view = cls()
+        people = record.get("people")
+        view = cls() if people is None else of_people(_read_people(people))
         for name, text in dict(record.get("derive", {})).items():
             view = view.with_columns({name: read_formula(name, text, view)})
         where = record.get("where")
@@ -66,8 +76,28 @@ class View:
 
     def lines(self) -> list[str]:
         """What a plan prints of it."""
-        found = [] if self.where is None else [f"rows: {self.where}"]
-        return found + [f"column {name}: {formula}" for name, formula in self.derived.items()]
+        found = [] if self.people is None else self.people.lines()
+        found += [] if self.where is None else [f"rows: {self.where}"]
+        return found + [
+            f"column {name}: {formula}" for name, formula in self.derived.items() if name not in self._features
+        ]
+
+
+def of_people(people: PersonFeatures) -> View:
+    """The view of people with their features."""
+    return View(derived=people.formulas, people=people)
+
+
+def _read_people(record: Mapping[str, Any]) -> PersonFeatures:
+    """The features that `PersonFeatures.to_dict` described."""
+    return PersonFeatures(
+        str(record["person"]),
+        {str(name): read_feature(name, text) for name, text in record["features"].items()},
+        View.from_dict(record["rows"]),
+        {str(name): read_bounds({name: limits})[name] for name, limits in record["limits"].items()},
+        {str(name): choice("role", role, ("str", "int")) for name, role in record["roles"].items()},  # type: ignore[misc]
+        integer("bits", record["bits"], least=1, cure="the record was changed"),
+    )
 
 
 def column_kind(value: Expression) -> str:

@@ -37,11 +37,14 @@ function snapshot() {
 
 const coming = empty(); // lists of columns that are computed just now
 
+// The names of columns that are computed, and of features of a person.
+const madeColumns = (values) => Object.keys({ ...values.derive, ...values.per_person });
+
 async function computedChanged(more = {}) {
   Object.assign(coming, more);
   await filling(async () => {
     let held = null; // as the fields are when the answer is there: what is chosen meanwhile, a ledger say, stays
-    if (!(await loadColumns(Object.keys(collect().derive || {}), () => { held = snapshot(); }))) return;
+    if (!(await loadColumns(madeColumns(collect()), () => { held = snapshot(); }))) return;
     fill(held.values, Object.assign(empty(), held.lists, coming), held.fills);
     for (const name of Object.keys(coming)) delete coming[name];
   });
@@ -286,7 +289,7 @@ form.addEventListener("input", (event) => {
   else changed();
 });
 form.addEventListener("change", async (event) => {
-  if (event.target.id === "derive") await computedChanged();
+  if (["derive", "per_person"].includes(event.target.dataset.key)) await computedChanged();
   if (event.target.id === "list-file") await bringList();
 });
 form.addEventListener("click", async (event) => {
@@ -316,7 +319,7 @@ async function begin() {
     const { values, lists, fills } = draft ?? { values: page !== "explore" ? start.form : {} };
     if (page !== "explore") {
       find("table").value = values.table || "";
-      await loadColumns(Object.keys(values.derive || {}));
+      await loadColumns(madeColumns(values));
       fill(values, lists, fills);
       keep(values);
       await loadNames();

@@ -18,7 +18,7 @@ from inid.errors import ArgumentError
 from inid.tables.aggregation import Aggregation, Totals
 from inid.tables.engines.aggregating import aggregated, check_aggregations, is_known
 from inid.tables.engines.cell_codes import CellTable
-from inid.tables.engines.expression_columns import seen_columns
+from inid.tables.engines.expression_columns import people_columns, seen_columns
 from inid.tables.engines.grid_sums import GridSums
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.made_columns import MadeColumn
@@ -156,8 +156,8 @@ class Engine(TypedColumns, ABC):
         """The same table with these columns alone, each typed for its role: read once, for several queries in a row."""
         names = {pair: f"column_{at}" for at, pair in enumerate(dict.fromkeys(columns))}
         wanted = {name: pair for pair, name in names.items()}
-        made = copy(self)
-        made.kept_columns = guarded(lambda: self.kept(self.typed_columns(wanted)), "run the queries"), names
+        made, rows = copy(self), self.seen(View())  # with the types of the table's own columns
+        made.kept_columns = guarded(lambda: self.kept(rows.typed_columns(wanted)), "run the queries"), names
         yield made
 
     def cell_sums(
@@ -201,7 +201,9 @@ class Engine(TypedColumns, ABC):
         return seen_columns(self, wanted) if self.view else self.own_columns(wanted)
 
     def own_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
-        """The same as `typed_columns`, of what was read once where several queries read it."""
+        """The same as `typed_columns`, of what was read once where several queries read it; of people theirs."""
+        if self.view.people is not None:
+            return people_columns(self, self.view.people, wanted)
         if self.kept_columns is None:
             return self.typed_columns(wanted)
         nw, (frame, names) = optional("narwhals"), self.kept_columns
@@ -219,7 +221,11 @@ class Engine(TypedColumns, ABC):
         made = copy(self)
         made.view = view
         computed = {name: kinds[column_kind(formula)] for name, formula in view.derived.items()}
-        made.schema = {**self.schema, **computed}
+        made.schema = {**self.row_schema, **computed}
+        if view.people is not None:
+            roles = {"number": nw.Float64(), "str": nw.String(), "int": nw.Int64()}
+            parts = {name: roles[part.role] for name, part in view.people.parts.items()}
+            made.schema = {view.people.person: self.row_schema[view.people.person], **parts, **computed}
         return made
 
     def whole_numbers(self, frame: Any, names: Sequence[str]) -> Any:

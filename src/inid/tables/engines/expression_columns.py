@@ -6,13 +6,14 @@ missing; truths are never missing. The same steps run on every engine: `typed_co
 """
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from inid.tables import expressions as node
 from inid.tables.engines.guarded import optional
 from inid.tables.engines.roles import Role
 from inid.tables.expressions import ROLES, Leaf
+from inid.tables.person_features import PersonFeatures
 from inid.tables.view import column_kind
 
 if TYPE_CHECKING:
@@ -41,7 +42,54 @@ def seen_columns(engine: "Engine", wanted: Mapping[str, tuple[str, Role]]) -> An
 
 def columns_read(engine: "Engine", wanted: Mapping[str, tuple[str, Role]]) -> list[tuple[str, Role]]:
     """The columns of the table itself that a query of these reads, and as what."""
-    return list(Steps(engine, wanted).read.values())
+    read = list(Steps(engine, wanted).read.values())
+    people = engine.view.people
+    return read if people is None else columns_read(engine.seen(people.row_view), row_columns(people, read))
+
+
+def row_columns(people: PersonFeatures, read: Iterable[tuple[str, Role]]) -> dict[str, tuple[str, Role]]:
+    """The columns of rows that these columns of people are made of: the person first."""
+    own = [pair for column, role in read if (pair := row_column(people, column, role)) is not None]
+    listed: dict[str, tuple[str, Role]] = {"person": (people.person, "person")}
+    return listed | {f"row_{at}": pair for at, pair in enumerate(dict.fromkeys(own))}
+
+
+def row_column(people: PersonFeatures, column: str, role: Role) -> tuple[str, Role] | None:
+    """The column of rows that a column of people is made of; None where the person, or a row, is enough."""
+    if column == people.person:
+        return (column, role) if role in ("str", "int") else None  # an id as a key
+    part = people.parts[column]
+    return None if part.how == "rows" else (part.column, part.role)
+
+
+def people_columns(engine: "Engine", people: PersonFeatures, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+    """A line per person with the columns that are made of their rows; rows of nobody are left out."""
+    nw = optional("narwhals")
+    rows = row_columns(people, wanted.values())
+    names = {pair: name for name, pair in rows.items()}
+    source = engine.seen(people.row_view)
+    frame = source.counted_rows(rows)
+    frame = frame.filter(~nw.col("person").is_null())
+    held = {name: source.present(name, column) for name, (column, role) in rows.items() if role == "number"}
+    held |= {f"has_{name}": (~value.is_null()).cast(nw.Int64) for name, value in held.items()}
+    if held:
+        frame = frame.with_columns(*(value.alias(name) for name, value in held.items()))
+    made, found = [nw.col("one").sum().alias("rows")], []
+    for new, (column, role) in wanted.items():
+        pair = row_column(people, column, role)
+        how = "same" if column == people.person else people.parts[column].how
+        value = nw.col(f"made_{new}")
+        if pair is None:
+            value = nw.col("rows" if how == "rows" else "person")
+        elif how == "same":
+            made += [nw.col(names[pair]).min().alias(f"made_{new}"), nw.col(names[pair]).max().alias(f"last_{new}")]
+            value = nw.when(value == nw.col(f"last_{new}")).then(value)
+        else:
+            own = nw.col(f"has_{names[pair]}" if how == "present" else names[pair])
+            added = own.min() if how == "min" else own.max() if how == "max" else own.sum()
+            made.append(added.alias(f"made_{new}"))
+        found.append((value.cast(nw.Float64) if role == "number" else value).alias(new))
+    return frame.group_by("person").agg(*made).select(*found)
 
 
 class Steps:

@@ -35,7 +35,7 @@ class TypedColumns:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         if not schema:
             raise ArgumentError("a table needs at least one column: a frame without columns has no rows to count.")
-        self.schema = schema
+        self.schema = self.row_schema = schema
 
     def __repr__(self) -> str:  # frames print their values, and types their categories
         return f"{type(self).__name__}({len(self.schema)} columns)"
@@ -101,6 +101,13 @@ class TypedColumns:
     def _hint(self) -> str:
         return f"it has {listed(self.schema)}"
 
+    def _computed_kind(self, column: str) -> str | None:
+        """What a formula gives, or a feature of people; None for a column of the table itself."""
+        if column in self.view.derived:
+            return column_kind(self.view.derived[column])
+        part = None if self.view.people is None else self.view.people.parts.get(column)
+        return None if part is None else part.role
+
     # What is refused.
 
     def require(self, name: str, columns: Sequence[str]) -> None:
@@ -120,8 +127,8 @@ class TypedColumns:
         """Refuse columns whose type is not numeric."""
         self.require(name, columns)
         for column in columns:
-            computed = self.view.derived.get(column)
-            holds = self._holds_numbers(column) if computed is None else column_kind(computed) != "text"
+            kind = self._computed_kind(column)
+            holds = self._holds_numbers(column) if kind is None else kind in ("number", "truth", "int")
             if not holds:
                 what = self._called(column)
                 raise ArgumentError(f"{name} names {column!r}, which holds {what}, not numbers: cast the column first.")
@@ -129,11 +136,11 @@ class TypedColumns:
     def require_keys(self, name: str, column: str, keys: Sequence[Key]) -> None:
         """Refuse keys of another kind than the column's."""
         self.require(name, [column])
-        computed = self.view.derived.get(column)
-        if computed is None:
+        kind = self._computed_kind(column)
+        if kind is None:
             holds = self._holds_keys(column, type(keys[0]))
         else:
-            holds = type(keys[0]) is {"text": str, "truth": bool, "number": int}[column_kind(computed)]
+            holds = type(keys[0]) is {"text": str, "str": str, "truth": bool, "number": int, "int": int}[kind]
         if not holds:
             kinds = {str: "strings", bool: "booleans", int: "whole numbers"}[type(keys[0])]
             raise ArgumentError(
@@ -150,7 +157,7 @@ class TypedColumns:
                 self.require_numbers(name, [column])
             else:
                 self.require(name, [column])
-                if not self._holds_dates(column):
+                if self._computed_kind(column) is not None or not self._holds_dates(column):
                     raise ArgumentError(
                         f"{name} reads {column!r} as a date, but it holds {self._called(column)}: cast it to a "
                         "date, or to a time without a time zone, first."

@@ -37,7 +37,7 @@ def period_query(
     question: Statistics, data: object, listed: IdKind | None = None, file: Mapping[str, Any] = MappingProxyType({})
 ) -> Query[Any, Any]:
     """A stream's question, asked of the rows of one period: nothing of them is looked at but names and types."""
-    derived = question.view.derived
+    view = question.view
     data = open_table(data, dialect=CsvDialect.read(**file) if is_csv(data) else None)
     if listed is not None and question.person is not None:
         data = _with_ids(data, question.person.column, listed)
@@ -47,6 +47,11 @@ def period_query(
         "rows": question.rows,
         "max_rows": question.max_rows,
     }
+    if view.people is not None:
+        query = _people_query(Table(data, **facts), question)
+        query.check()
+        return query
+    derived = view.derived
     stated = {"bounds": question.bounds, "missing": question.missing}
     facts |= {name: _of(columns, derived, computed=False) for name, columns in stated.items()}
     table = Table(data, **facts)
@@ -54,15 +59,33 @@ def period_query(
         computed: dict[str, Any] = {name: _of(columns, derived, computed=True) for name, columns in stated.items()}
         computed |= derived
         table = table.with_columns(**computed)
-    if question.view.where is not None:
-        table = table.where(question.view.where)
+    if view.where is not None:
+        table = table.where(view.where)
+    query = _asked_again(table, question)
+    query.check()
+    return query
+
+
+def _people_query(table: Table, question: Statistics) -> Query[Any, Any]:
+    """The same where the table has one row a person: their features are those of this period's rows."""
+    people, view = question.view.people, question.view
+    if people is None:
+        raise TypeError("a view of people has their features")
+    rows = people.row_view
+    for formula in [*rows.derived.values(), *([] if rows.where is None else [rows.where])]:
+        table.source.require_leaves("a feature", rows.leaves(formula))
+    for name, role in people.roles.items():
+        table.source.require_keys("same", str(people.features[name].column), ["" if role == "str" else 0])
+    seen = table._with(source=table.source.seen(view), bounds=question.bounds, missing=question.missing)  # noqa: SLF001 - the same table
+    return _asked_again(seen, question)
+
+
+def _asked_again(table: Table, question: Statistics) -> Query[Any, Any]:
     asked: dict[str, Any] = {**question.columns, "count": question.count, "count_distinct": question.count_distinct}
     asked["histogram"] = {
         column: list(cells.edges) if isinstance(cells, Bins) else cells for column, cells in question.histogram.items()
     }
-    query = table.statistics(**asked, by=question.by or None)
-    query.check()
-    return query
+    return table.statistics(**asked, by=question.by or None)
 
 
 def _with_ids(source: Engine, column: str, kind: IdKind) -> Engine:

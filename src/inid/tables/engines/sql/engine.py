@@ -22,6 +22,7 @@ from inid.tables.engines.sql.statements import AggregationSql, Statement, Sum
 from inid.tables.engines.sql.words import SqlValue, SqlWords
 from inid.tables.engines.watching import statement_begins
 from inid.tables.facts import Key, is_plain
+from inid.tables.person_features import PersonFeatures
 from inid.tables.view import column_kind
 
 Line = Sequence[str | None]
@@ -174,6 +175,13 @@ class DatabaseTable(Engine):
 
     def _at(self, asked: Aggregation) -> "DatabaseTable":
         made = self.seen(asked.view)
+        if not isinstance(made, DatabaseTable):
+            raise TypeError("a view of a table of a database is one")
+        return made
+
+    def seen_by_rows(self, people: PersonFeatures) -> "DatabaseTable":
+        """The same table through the view of the rows that features of people are made of."""
+        made = self.seen(people.row_view)
         if not isinstance(made, DatabaseTable):
             raise TypeError("a view of a table of a database is one")
         return made

@@ -26,11 +26,13 @@ from inid.tables.aggregation import (
     Term,
     Value,
 )
-from inid.tables.engines.expression_columns import Steps
+from inid.tables.engines.expression_columns import Steps, row_column, row_columns
 from inid.tables.engines.query_terms import QueryNames
+from inid.tables.engines.roles import Role
 from inid.tables.engines.sql.dialects import Kind, quoted
 from inid.tables.engines.sql.words import literal
 from inid.tables.facts import Categories
+from inid.tables.person_features import PersonFeatures
 
 if TYPE_CHECKING:
     from inid.tables.engines.sql.engine import DatabaseTable
@@ -97,11 +99,14 @@ class AggregationSql:
 
     def _columns(self) -> str:
         """The columns that are read, of the rows that count."""
-        engine, wanted = self._engine, self._names.wanted
+        return self._seen(self._engine, self._names.wanted)
+
+    def _seen(self, engine: "DatabaseTable", wanted: Mapping[str, tuple[str, Role]]) -> str:
         if not engine.view:
             return engine.select(wanted)
-        seen = Steps(engine, wanted)
-        rows = engine.select(seen.read) + self._dialect.barrier
+        seen, people = Steps(engine, wanted), engine.view.people
+        rows = engine.select(seen.read) if people is None else self._people(engine, people, seen.read)
+        rows += self._dialect.barrier
         for level in seen.levels:
             made = ", ".join(f"{value.text} AS {quoted(name)}" for name, value in level.items())
             rows = f"SELECT *, {made} FROM ({rows}) AS level{self._dialect.barrier}"
@@ -116,6 +121,32 @@ class AggregationSql:
             chosen.append(f"{value} AS {quoted(new)}")
         where = "" if seen.kept is None else f" WHERE {quoted(seen.kept)}"
         return f"SELECT {', '.join(chosen)} FROM ({rows}) AS seen{where}"
+
+    def _people(self, engine: "DatabaseTable", people: PersonFeatures, wanted: Mapping[str, tuple[str, Role]]) -> str:
+        """A line per person with the columns that are made of their rows; rows of nobody are left out."""
+        listed = row_columns(people, wanted.values())
+        names = {pair: quoted(name) for name, pair in listed.items()}
+        rows = self._seen(engine.seen_by_rows(people), listed)
+        made = []
+        for new, (column, role) in wanted.items():
+            pair = row_column(people, column, role)
+            how = "same" if column == people.person else people.parts[column].how
+            value = "" if pair is None else names[pair]
+            if pair is not None and pair[1] == "number":
+                value = f"CASE WHEN {self._dialect.is_number(value)} THEN {value} END"
+            texts = {
+                "sum": f"sum({value})",
+                "present": self._dialect.as_double(f"count({value})", "whole"),
+                "rows": self._dialect.as_double("count(*)", "whole"),
+                "min": f"min({value})",
+                "max": f"max({value})",
+                "same": f"CASE WHEN min({value}) = max({value}) THEN min({value}) END",
+            }
+            text = "person" if pair is None and how == "same" else texts[how]
+            if role == "number" and pair is not None and pair[1] == "int":
+                text = self._dialect.as_double(f"({text})", "whole")
+            made.append(f"{text} AS {quoted(new)}")
+        return f"SELECT {', '.join(made)} FROM ({rows}) AS owned WHERE person IS NOT NULL GROUP BY person"
 
     def _whole(self, value: str) -> str:
         """A double as a whole number of 64 bits; what is none is missing."""

@@ -159,6 +159,6 @@ def coded_view(source: Engine, columns: Sequence[LevelColumn]) -> tuple[View, Do
         name = f"{column.name} by bins"
         while name in source.schema:
             name += "'"
-        view = View(view.where, {**view.derived, name: column.formula()})
+        view = view.with_columns({name: column.formula()})
         keys[name] = tuple(range(column.stated))
     return view, Domains(keys, "cell" if columns[0].other else "drop")
