@@ -1,6 +1,7 @@
 """The same query gives the same integers, bit for bit, on every engine, and the answer comes back in kind."""
 
 import math
+import random
 
 import numpy as np
 import pyarrow as pa
@@ -169,11 +170,8 @@ def test_a_task_that_fails_and_is_tried_again_charges_once(spark, tmp_path):
             return value
         raise OSError("this worker is lost")
 
-    from pyspark.sql import functions, types
-
-    failing = functions.udf(once, types.DoubleType())
-    frame = spark.createDataFrame([(float(i),) for i in range(40)], "age double").repartition(4)
-    table = tables.Table(frame.select(failing("age").alias("age")), bounds={"age": (0, 100)})
+    rows = spark.sparkContext.parallelize([float(i) for i in range(40)], 4).map(lambda value: (once(value),))
+    table = tables.Table(spark.createDataFrame(rows, "age double"), bounds={"age": (0, 100)})
     query = table.statistics(mean=["age"])
     plan = query.plan(inid.PureDP(0.5))
     ledger = inid.Ledger(total=inid.PureDP(10.0))
@@ -188,11 +186,26 @@ def test_a_frame_of_spark_that_answers_differently_each_time_is_refused(spark):
     from pyspark.sql import functions
 
     frame = spark.range(20).withColumn("x", functions.rand())
-    for random in (frame, frame.where("x > 0.5").select("id")):
+    for drawn in (frame, frame.where("x > 0.5").select("id")):
         with pytest.raises(inid.ArgumentError, match=r"at random .*localCheckpoint"):
-            tables.Table(random)
+            tables.Table(drawn)
     kept = tables.Table(frame.localCheckpoint(), bounds={"x": (0, 1)}).statistics(sum=["x"])
     assert kept.exact_sums().tolist() == kept.exact_sums().tolist()
+
+
+def test_a_frame_of_spark_that_calls_a_function_is_refused(spark):
+    """A random one that is not marked so was one value for the filter and another for the key, after the charge."""
+    from pyspark.sql import functions, types
+
+    drawn = functions.udf(lambda _: random.randrange(100), types.LongType())  # noqa: S311 - no noise
+    frame = spark.range(20).withColumn("k", drawn("id"))
+    for computed in (
+        frame,
+        frame.where("k > 5").select("id"),
+        spark.range(20).mapInPandas(lambda parts: parts, "id long"),
+    ):
+        with pytest.raises(inid.ArgumentError, match=r"function of yours.*localCheckpoint"):
+            tables.Table(computed)
 
 
 def test_an_engine_that_fails_has_been_charged_and_quotes_no_data(spark):

@@ -14,6 +14,7 @@ Queries are made of SQL text, all sums of one in a single expression: each step 
 Python is a call of the JVM, and those of twenty columns take as long as a pass over a million rows.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,6 +65,20 @@ def _answers_alike(frame: Any) -> bool:
     """Whether Spark knows of nothing random in how a frame is computed; Spark Connect does not say."""
     java = getattr(frame, "_jdf", None)
     return java is None or bool(java.queryExecution().analyzed().deterministic())
+
+
+_FUNCTIONS = re.compile(
+    r'"class":"[^"]*(UDF|UDAF|UDTF|InPandas|InArrow|MapElements|MapPartitions|Aggregator|ApplyFunction)'
+)
+
+
+def _calls_functions(frame: Any) -> bool:
+    """Whether a frame is computed by functions of the user's: Spark calls them as often as their values are used.
+
+    One that draws at random, and is not marked so, would be one value for a filter and another one for a key.
+    """
+    java = getattr(frame, "_jdf", None)
+    return java is not None and bool(_FUNCTIONS.search(java.queryExecution().analyzed().toJSON()))
 
 
 _SUMS_TOGETHER = 20  # sums in one query
@@ -171,6 +186,11 @@ class Spark(SqlEngine):
             raise ArgumentError(
                 "the Spark frame computes something at random whenever it is read, so that it holds no certain rows: "
                 "pass frame.localCheckpoint(), or write it to a file and read that."
+            )
+        if guarded(lambda: _calls_functions(frame), "read the plan"):
+            raise ArgumentError(
+                "the Spark frame calls a function of yours, several times for one row, so that a random one would make "
+                "several values of it: pass frame.localCheckpoint(), or write it to a file and read that."
             )
         if not hasattr(frame, "localCheckpoint"):
             raise ArgumentError(
