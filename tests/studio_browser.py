@@ -10,7 +10,10 @@ from contextlib import contextmanager
 
 from needs import needs
 
-__all__ = ["Server", "Tab", "fill_question", "launched", "planned", "tab_to", "wait_until", "written_job"]
+__all__ = [
+    "Server", "Tab", "choose_table", "fill_question", "launched", "planned", "prepared", "tab_to", "wait_until",
+    "written_job",
+]  # fmt: skip
 
 PATIENCE = 120.0  # seconds before something that does not come is given up: beside other work a step may take a minute
 
@@ -78,9 +81,9 @@ class Server:
 class Tab:
     """A page in a browser's own profile, which notes what it fetches and what goes wrong."""
 
-    def __init__(self, browser, server, path="/", **settings):
+    def __init__(self, browser, server, path="/", guided=False, **settings):
         self.context = browser.new_context(accept_downloads=True, **settings)
-        self.server = server
+        self.server, self.guided = server, guided
         self.wrong, self.fetched = [], []
         self.page = self.opened(path)
 
@@ -96,6 +99,8 @@ class Tab:
         if path != "/":
             page.goto(page.url + path[1:])
             page.wait_for_selector("body[data-ready]")
+        if not self.guided:
+            prepared(page)
         return page
 
     def _said(self, message):
@@ -112,6 +117,24 @@ class Tab:
             assert self.wrong == []
             own = (self.server.origin + "/", "blob:", "data:")
             assert [url for url in self.fetched if not url.startswith(own)] == []
+
+
+def prepared(page):
+    """All steps open, rows protected and all columns picked, where a table is chosen: for tests of single fields."""
+    if page.locator("#all-steps").count() and page.get_attribute("#all-steps", "aria-pressed") == "false":
+        page.click("#all-steps")
+    if page.is_visible("[name=unit][value=row]"):
+        if not page.locator("[name=unit]:checked").count():
+            page.check("[name=unit][value=row]")
+        if page.locator("#pick-all").count():
+            page.click("#pick-all")
+
+
+def choose_table(page, name):
+    """Choose a table, protect rows, and pick all columns."""
+    page.select_option("#table", name)
+    page.wait_for_selector("body:not([data-state=planning])")
+    prepared(page)
 
 
 def planned(page):

@@ -100,7 +100,7 @@ def test_another_kind_of_question_shows_no_figures_of_the_last_and_says_why_noth
         page.wait_for_selector("body[data-state=waiting]")
         assert page.inner_text("#release-reason") == page.inner_text("#status") == "Nothing is asked yet."
         page.fill('[aria-label="Quantiles of income"]', "0.25, 0.5, 0.75")
-        assert "running count of income" in planned(page)  # the limits of step 2 serve every question
+        assert "running count of income" in planned(page)  # limits serve every question
         for width in (1100, 1440):
             page.set_viewport_size({"width": width, "height": 900})
             for label in ("Quantiles of income", "Upper limit of income"):

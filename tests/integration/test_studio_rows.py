@@ -156,7 +156,7 @@ def test_an_office_user_makes_rows(browser, home):
         page.check('[aria-label="Rows have income"]')
         page.select_option("[data-key=synthetic_target]", "income")
         planned(page)
-        assert "Expect “rows” to be about" in page.inner_text(".lead")
+        assert "±" in page.inner_text("#preview-part")
         assert "pairs are kept" in page.inner_text("#inside-part")
         job = tomllib.loads(written_job(page))
         assert ("synthetic_columns" in job, job["synthetic_target"]) == (False, "income")

@@ -8,7 +8,7 @@ import pytest
 
 import inid
 from command_line import sqlite_charges
-from studio_browser import Server, Tab, fill_question, launched, planned, wait_until
+from studio_browser import Server, Tab, choose_table, fill_question, launched, planned, wait_until
 from studio_client import write_people
 
 EVIL = "<script>alert(1)</script>"
@@ -144,7 +144,7 @@ def test_a_file_can_lead_to_the_link(browser, server, tmp_path):
 def test_a_column_named_as_a_script_is_a_name(browser, server):
     with Tab(browser, server) as tab:
         page = tab.page
-        page.select_option("#table", "evil.csv")
+        choose_table(page, "evil.csv")
         page.wait_for_selector('[data-column="' + EVIL + '"]')
         page.fill(f'[aria-label="Lower limit of {EVIL}"]', "0")
         page.fill(f'[aria-label="Upper limit of {EVIL}"]', "9")
@@ -160,14 +160,14 @@ def test_a_column_named_as_a_script_is_a_name(browser, server):
 def test_names_of_files_keys_notes_and_formulas_are_texts_also_when_released(browser, server):
     with Tab(browser, server) as tab:
         page = tab.page
-        page.select_option("#table", f"{IMAGE}.csv")
+        choose_table(page, f"{IMAGE}.csv")
         page.select_option("#ledger", f"{IMAGE}.db")
-        page.wait_for_selector("[data-key=bounds]:visible")
         page.locator('[aria-label^="Lower limit of <img"]').fill("0")
         page.locator('[aria-label^="Upper limit of <img"]').fill("9")
         page.locator('[aria-label^="mean of <img"]').check()
         page.locator('[aria-label^="Public values of group <img"]').fill(f"{IMAGE}\nb, {IMAGE}")
         page.locator('[aria-label^="Group by group <img"]').check()
+        page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
         page.fill('[data-key="label"]', IMAGE)
         planned(page)
         page.wait_for_selector("#exports-part pre", state="attached")
@@ -201,6 +201,7 @@ def test_the_words_and_the_unit_of_a_column_stand_beside_its_limits_as_text(brow
         fill_question(page, epsilon="0.25")
         beside = page.locator('#columns tr[data-column="age"] .readers-words')
         assert beside.inner_text() == ""
+        page.evaluate("for (const part of document.querySelectorAll('details')) part.open = true")
         page.fill("[data-key=called]", f"age = {EVIL}, years\nsex:F = women\n__proto__ = x")
         wait_until(lambda: beside.inner_text() == f"{EVIL}, years")
         assert page.locator('#columns tr[data-column="sex"] .readers-words').inner_text() == ""
@@ -246,7 +247,7 @@ def test_it_fits_phones_and_the_dark(browser, server, tmp_path, path, size, sche
     with Tab(browser, server, path, **settings) as tab:
         page = tab.page
         planned(page) if path == "/explore" else fill_question(page)
-        page.wait_for_selector("#curve-part svg")
+        page.wait_for_selector("#curve-part svg", state="attached")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert ground == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(20, 24, 31)")

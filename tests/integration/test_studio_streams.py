@@ -8,7 +8,7 @@ import pytest
 import inid
 from command_line import run, sqlite_charges
 from inid.tables import Stream, Table
-from studio_browser import Server, Tab, wait_until
+from studio_browser import Server, Tab, choose_table, wait_until
 from studio_client import write_people
 
 IMAGE = "<img src=x onerror=alert(1)>"
@@ -40,7 +40,7 @@ def test_a_stream_from_its_plan_to_a_window(browser, server):
         page = tab.page
         page.fill("#stream-file", "visits")
         page.select_option("#ledger", "budget.db")
-        page.select_option("#table", "people.csv")
+        choose_table(page, "people.csv")
         page.check("[data-key=count]")
         assert page.is_disabled("#ask-release")
         page.fill("#periods", f"spring,{IMAGE},autumn")
@@ -123,7 +123,8 @@ def test_what_is_confirmed_is_what_is_opened(browser, server):
     with Tab(browser, server, "/stream") as tab:
         page = tab.page
         page.fill("#stream-file", "first")
-        page.select_option("#table", "people.csv")
+        page.select_option("#ledger", "budget.db")
+        choose_table(page, "people.csv")
         page.check("[data-key=count]")
         page.fill("#periods", "a,b")
         page.wait_for_selector("#ask-release:enabled")

@@ -398,11 +398,11 @@ register(
         "currency",
         Choice(
             {
-                "mu^2": "Gaussian noise: tables, means, many numbers at a time",
-                "epsilon": "Laplace noise: few numbers, or promises without a delta",
-                "renyi": "both kinds of noise, and training of models",
+                "mu^2": "Gaussian noise: most releases",
+                "epsilon": "Laplace noise: few numbers",
+                "renyi": "both, and training of models",
             },
-            "not at all: every release states its promise in numbers",
+            "not at all: no parts are taken",
         ),
         "WORD",
         "The unit in which --part is counted: epsilon, mu^2 or renyi. It cannot be added later.",

@@ -44,6 +44,17 @@ def error_curve(
     return picture(*shapes, description=text, height=190, class_="chart")
 
 
+def expected_range(bounds: tuple[float, float], half: float, description: str) -> "Markup":
+    """The width of a range beside the limits of its column: where it will lie is not known."""
+    axis, middle = Axis(*bounds), (bounds[0] + bounds[1]) / 2
+    ends = axis.at(middle - half), axis.at(middle + half)
+    width = max(ends[1] - ends[0], 1.5)
+    rail = element("line", class_="rail", x1="2.5%", x2="97.5%", y1=9, y2=9)
+    edges = [element("line", class_="rail", x1=f"{x}%", x2=f"{x}%", y1=5, y2=13) for x in (2.5, 97.5)]
+    shape = element("rect", class_="bar plan", x=f"{50 - width / 2:g}%", width=f"{width:g}%", y=4, height=10, rx=2)
+    return picture(rail, *edges, shape, description=description, height=18)
+
+
 def totals_chart(bands: TotalBands, periods: Sequence[str]) -> "Markup":
     """Totals with their bands, beside those that independent noise would have."""
     ends = [*bands.low, *bands.high, *(bands.middle - bands.alone), *(bands.middle + bands.alone)]

@@ -9,7 +9,8 @@ from typing import Any
 from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.jobs import job_keys
-from inid.schema import from_fields, keys, to_fields
+from inid.jobs.questions import FILE_KEYS
+from inid.schema import from_fields, key, keys, to_fields
 from inid.schema.error_messages import name_on
 from inid.schema.key import texts_in
 from inid.studio.folder import is_text
@@ -65,6 +66,14 @@ def job_values(form: object, more: Collection[str] = ()) -> dict[str, Any]:
 def form_of(values: Mapping[str, Any]) -> dict[str, Any]:
     """What the page shows for the keys of a job; `job_values` makes the same job of it."""
     return to_fields(values)
+
+
+def file_facts(stated: object) -> dict[str, Any]:
+    """How a CSV file is written, from the fields of the page."""
+    if not isinstance(stated, Mapping):
+        return {}
+    values = job_values({name: value for name, value in stated.items() if name in FILE_KEYS})
+    return {name: read for name in values if (read := key(name).of(values, field_name))}
 
 
 def command_text(write: Callable[[], str]) -> str:

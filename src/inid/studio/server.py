@@ -27,7 +27,7 @@ from inid.report.rendering import rendered
 from inid.schema.error_messages import sentence_of
 from inid.studio import views
 from inid.studio.folder import Folder
-from inid.studio.form import form_of
+from inid.studio.form import file_facts, form_of
 from inid.studio.form_helpers import FormHelpers
 from inid.studio.live import Column, Planner
 from inid.studio.live_streams import STREAM_FILES, LiveStreams, ShownStream
@@ -42,6 +42,7 @@ _STATIC = {
     "rows.js": "text/javascript",
     "lists.js": "text/javascript",
     "guide.js": "text/javascript",
+    "picking.js": "text/javascript",
     "stream.js": "text/javascript",
     "studio.js": "text/javascript",
     "open.js": "text/javascript",
@@ -91,8 +92,16 @@ class Studio:
         computed = (
             [Column(name, "computed") for name in names if isinstance(name, str)] if isinstance(names, list) else []
         )
-        found = [*self.planner.columns(body.get("table")), *computed]
-        return views.columns_parts(found) | {"names": [column.name for column in found]}
+        table, file = body.get("table"), file_facts(body.get("file"))
+        try:
+            found = [*self.planner.columns(table, file), *computed]
+        except ArgumentError as error:
+            if error.code not in ("separator_unclear", "separator_absent"):
+                raise
+            return {"separators": views.separator_choices(self.planner.separators(table))}
+        written = [f"{term}: {text}" for term, text in self.planner.written(table, file)]
+        kinds = {column.name: column.kind for column in found}
+        return views.columns_parts(found) | {"names": list(kinds), "kinds": kinds, "written": written}
 
     def plan(self, body: Any) -> dict[str, Any]:
         """The plan of a form: the figures of `inid plan --json`, except those that take longer, and how they look."""
@@ -101,7 +110,6 @@ class Studio:
         refusal = None if live.ledger is None else live.ledger.refusal
         released = body.get("again") is True
         shown: dict[str, Any] = {"figures": live.planned.summary.figures(), "html": views.plan_parts(live, released)}
-        shown |= {"glance": "" if released else views.glance(live)}
         return shown | {"affordable": refusal is None, "refusal": "" if released else refusal or ""}
 
     def details(self, body: Any) -> dict[str, Any]:

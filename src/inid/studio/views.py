@@ -1,19 +1,24 @@
 """The parts of the page as HTML, from templates that escape every text that is put into them."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import Any, get_args
 
 from inid._version import __version__
+from inid.arguments import listed
 from inid.jobs.demonstration import demonstration_truth
 from inid.jobs.ledgers import LedgerPreview
 from inid.jobs.planned_job import advice
 from inid.jobs.released_job import PublishedBefore
 from inid.jobs.streams import OPEN_KEYS
-from inid.report import Estimate, EstimateBlock, PlanSummary
+from inid.mechanisms.mechanism import GAUSSIAN, Mechanism, MechanismName
+from inid.report import Estimate, EstimateBlock
 from inid.report.charts import budget_bar
 from inid.report.estimate_tables import estimates_section
 from inid.report.page import noise_of_each_number, ways_to_keep_the_promise
+from inid.report.plan_summary import PlanLine
 from inid.report.rendering import environment
 from inid.report.wording import (
     plain_number,
@@ -23,9 +28,9 @@ from inid.report.wording import (
     promise_symbols,
     rounded_interval,
 )
-from inid.schema import Key, key, keys
+from inid.schema import Key, find_key, key, keys
 from inid.schema.key import keys_of_a_question
-from inid.studio.charts import error_curve, profile, totals_chart
+from inid.studio.charts import error_curve, expected_range, profile, totals_chart
 from inid.studio.folder import ROWS_FILE
 from inid.studio.form import command_text
 from inid.studio.live import Column, Curve, LivePlan, typical_error
@@ -38,81 +43,56 @@ from inid.tables.streams.page import stream_blocks
 
 @dataclass(frozen=True)
 class Step:
-    """One step."""
+    """One step: a card of the page."""
 
     id: str
     title: str
     sentence: str
-    tour: str
 
 
 STEPS = (
     Step(
         "who",
         "Who is protected",
-        "Choose the table, and say whose privacy is protected.",
-        "Everything begins with a table about people. If each person has one row, protect rows. If a person may "
-        "have several, name the column that says whose row it is. Only names and types of columns are read here. No "
-        "value is read before a release is charged.",
+        "Choose the table, and say whose privacy is protected. If each person has one row, protect rows.",
     ),
     Step(
         "public",
-        "What is public",
-        "State what everybody may know without looking at the table.",
-        "Limits of numbers, such as 0 to 110 for an age, and lists of codes, such as F and M. They come from common "
-        "knowledge or from a published classification, never from the table itself: limits read off the data would "
-        "reveal something about people.",
+        "Columns, and what is known of them",
+        "Pick the columns that you need. Limits and lists of codes come from common knowledge or a published "
+        "classification, never from the table itself.",
     ),
     Step(
         "publish",
         "What to publish",
-        "Tick what you want to print.",
-        "Counts, means, tables over several columns, medians. Every number costs some of the promise, so ask for what "
-        "you will print. Several questions can share one promise: add another one below the first.",
+        "Tick what you want to print. Every number costs some of the promise, so ask for what you will print.",
     ),
     Step(
         "exact",
-        "How exact",
-        "See the expected error of every number, and state which errors you accept.",
-        "Noise is added to every number; here you see how much. A tolerance is an error that you accept: numbers "
-        "with a tight tolerance get less noise. Planning costs nothing.",
+        "How exact (optional)",
+        "State which errors you accept: a number with a tight tolerance gets less noise, the others more.",
     ),
     Step(
         "private",
         "How private",
-        "Choose how much the publication may reveal about one person.",
-        "The slider trades privacy for exactness. Further left the publication reveals less about each person and "
-        "is noisier. An epsilon around 1 is common. Or take a part of the ledger, such as a third.",
-    ),
-    Step(
-        "year",
-        "What is left of the year",
-        "A ledger adds up the privacy cost of all releases, and refuses what exceeds the total.",
-        "Each release takes a part of a budget. A ledger is a file that keeps count: make one for the year, and "
-        "divide it, for example by thirds. A release that would exceed it is refused before anything is spent.",
+        "Choose how much the publication may reveal about one person, and the ledger that keeps count of it.",
     ),
     Step(
         "release",
         "Release and take home",
         "Nothing is spent until you confirm. Then the ledger is charged, the table is read, and noise is added.",
-        "The page says what will be spent and asks once. Then you get the numbers, and files: for a spreadsheet, for "
-        "a report, for an auditor, and as a notebook or a command that does the same again.",
     ),
 )
 STREAM_STEPS = tuple(
     {
         "who": Step(
-            "who",
-            "Stream, and who is protected",
-            "Name the stream and its table, and say whose privacy is promised.",
-            "A stream publishes the same statistics period after period, under one promise that is charged once.",
+            "who", "Stream, and who is protected", "Name the stream and its table, and whose privacy is promised."
         ),
         "release": Step(
             "release",
             "Open",
             "Nothing is spent until you confirm. Then the stream's file is made, and the ledger is charged once, for "
             "all periods.",
-            "The page says what will be spent and asks once. Then choose the stream and release period after period.",
         ),
     }.get(step.id, step)
     for step in STEPS
@@ -134,8 +114,11 @@ FILE_WORDS = {
 }
 
 
-_MOST_IN_WORDS = 3  # numbers of a plan that the first sentence names
-_SCRIPTS = ("form.js", "asking.js", "questions.js", "rows.js", "lists.js", "guide.js", "studio.js")
+_LABEL = re.compile(r"(\w+)(?:\((.*)\))?")  # of a line of a plan: count, or mean(age)
+_MOST_TABLES = 6  # statistics in the preview
+_MOST_GROUPS = 5  # of each
+_WITHIN_LIMITS = ("mean", "quantile")  # statistics that lie between the limits of their column
+_SCRIPTS = ("form.js", "asking.js", "questions.js", "rows.js", "lists.js", "picking.js", "guide.js", "studio.js")
 
 
 def _fields(place: str, page: str = "table", *groups: str) -> list[Key]:
@@ -183,6 +166,12 @@ def columns_parts(columns: Sequence[Column]) -> dict[str, str]:
     }
 
 
+def separator_choices(found: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
+    """What may separate the names of a first line, each with the names that it makes."""
+    words: Mapping[str, str] = vars(key("separator").type)["known"]
+    return [{"word": word, "text": f"{words[word]}: {listed(names)}"} for word, names in found.items()]
+
+
 def plan_parts(live: LivePlan, released: bool = False) -> dict[str, str]:
     """What is shown of a plan at once."""
     summary, stated = live.planned.summary, live.planned.query is None
@@ -192,9 +181,8 @@ def plan_parts(live: LivePlan, released: bool = False) -> dict[str, str]:
     if summary.opponent is not None:
         gain = plain_ratio(summary.gains["spr"])
         facts.insert(0 if stated else len(facts), (f"{gain}×", f"as much {_error_name(live)} with {summary.opponent}"))
-    lead = "" if stated else _lead(summary)
     return {
-        "facts": rendered("facts.html", lead=lead, facts=facts, remark=summary.remark, **_gain(live)),
+        "facts": rendered("facts.html", facts=facts, remark=summary.remark, gain=_gain(live)),
         "inside": rendered("inside.html", notes=summary.inside),
         "chart": noise_of_each_number(
             summary,
@@ -202,31 +190,63 @@ def plan_parts(live: LivePlan, released: bool = False) -> dict[str, str]:
             compared=summary.opponent is not None,
         ),
         "profile": rendered("profile.html", rows=profile(summary)) if stated else "",
+        "preview": "" if stated else _preview(live),
         "ledger": _ledger(live, released),
         "promise": _promise(live),
     }
 
 
-def _lead(summary: PlanSummary) -> str:
-    """What to expect, in words and in the numbers' own units, for the first few of them."""
-    phrases = []
-    for line in summary.lines[:_MOST_IN_WORDS]:
-        baseline = plain_number(line.baselines["spr"], 2) if summary.opponent is not None else ""
-        error = plain_number(line.deviation, 2)
-        name = f"each cell of “{line.label}”" if (line.cells or 1) > 1 else f"“{line.label}”"
-        against = f", against {baseline} with equal noise" if baseline not in ("", error) else ""
-        phrases.append(f"{name} to be about {error} off{against}")
-    more = len(summary.lines) - _MOST_IN_WORDS
-    rest = f" And so on for {more:,} more, listed below." if more > 0 else ""
-    return f"Expect {'; '.join(phrases)}.{rest}" if phrases else ""
+def _preview(live: LivePlan) -> str:
+    """The report as it will be printed, with the ranges to expect in the place of numbers."""
+    job, summary = live.job, live.planned.summary
+    level = float(job.outputs.level or 0.95)
+    parts = []
+    for name, plan in live.planned.plans.items():
+        by = job.question.parts[name].by
+        keys_of = by if isinstance(by, Mapping) else {}
+        lines = plan.summary().lines
+        tables = [_preview_table(line, plan.question, keys_of, level, plan) for line in lines[:_MOST_TABLES]]
+        parts.append((name, tables, len(lines) - _MOST_TABLES))
+    question = next(iter(live.planned.plans.values())).question
+    return rendered(
+        "preview.html",
+        source=job.question.source,
+        parts=parts,
+        percent=f"{100 * level:.4g}",
+        assumed=f"about {summary.rows:,} rows" if summary.rows and summary.guessed else "",
+        grouped=any(table["names"] for _, tables, _ in parts for table in tables),
+        promise=promise_in_words(summary.budget, protected_unit(question.person), summary.noise.sensitivity.neighbours),
+    )
 
 
-def glance(live: LivePlan) -> str:
-    """The plan in a line, for whoever looks at another part of the page."""
-    sentences = [f"{_near(live)} numbers expected within their tolerance."] if _has_tolerances(live) else []
-    if live.ledger is not None and live.ledger.after is not None:
-        sentences.append(f"{live.ledger.shares[2]} of the ledger would be spent after this release.")
-    return " ".join(sentences)
+def _preview_table(line: PlanLine, question: Any, by: Mapping[str, Any], level: float, plan: Any) -> dict[str, Any]:
+    """One statistic with its groups: what stands above it, and the half of its range."""
+    shown = _titled(line.label)
+    noise = getattr(getattr(plan, "noise", None), "mechanism", "gaussian")
+    kind = Mechanism.named(noise) if noise in get_args(MechanismName) else GAUSSIAN
+    half = line.deviation / kind.deviation * kind.quantile(1 - level)
+    bounds = getattr(question, "bounds", {}).get(shown["column"]) if shown["statistic"] in _WITHIN_LIMITS else None
+    text = plain_number(half, 2)
+    groups = list(product(*(map(str, entry) for entry in by.values()))) if by and shown["statistic"] else []
+    several = f"each of {line.cells:,} numbers" if (line.cells or 1) > 1 else "in all"
+    return shown | {
+        "title": shown["title"] + (f" by {' and '.join(by)}" if groups else ""),
+        "names": list(by) if groups else [],
+        "rows": [(keys, text) for keys in groups[:_MOST_GROUPS]] or [((several,), text)],
+        "more": len(groups) - _MOST_GROUPS,
+        "picture": expected_range(bounds, half, f"{text} of {bounds[0]:g} to {bounds[1]:g}") if bounds else "",
+        "over": line.tolerance is not None and line.deviation > line.tolerance,
+    }
+
+
+def _titled(label: str) -> dict[str, Any]:
+    """A line of a plan in words: mean(age) is the mean of age."""
+    parts = _LABEL.fullmatch(label)
+    option = None if parts is None else find_key(parts[1])
+    if parts is None or option is None:
+        return {"statistic": "", "column": "", "title": label[:1].upper() + label[1:]}
+    words = option.title + (f" of {parts[2]}" if parts[2] else "")
+    return {"statistic": parts[1], "column": parts[2] or "", "title": words[:1].upper() + words[1:]}
 
 
 def _has_tolerances(live: LivePlan) -> bool:
@@ -247,10 +267,10 @@ def _error_name(live: LivePlan) -> str:
     return f"{summary.error_name} in the worst table" if summary.worst else summary.error_name
 
 
-def _gain(live: LivePlan) -> dict[str, Any]:
+def _gain(live: LivePlan) -> str | None:
     """The sentence on what the plan gains; where both baselines are one, the number beside it says it all."""
     summary = live.planned.summary
-    return {"gain": summary.gain if summary.units else None, "units": summary.units and live.planned.query is not None}
+    return summary.gain if summary.units and live.planned.query is None else None
 
 
 def details_part(live: LivePlan, curve: Curve | None) -> dict[str, str]:
@@ -288,7 +308,7 @@ def spending_part(live: LivePlan, earlier: int) -> str:
     return rendered(
         "spending.html",
         **_spent(live.ledger, live.job.ledger.ledger, live.job.ledger.part),
-        promise=promise_symbols(live.planned.budget),
+        promise=promise_symbols(live.planned.summary.budget),  # what is charged, which may be less than was asked for
         earlier=earlier,
     )
 
@@ -403,18 +423,39 @@ def stream_plan_parts(live: LiveStream) -> dict[str, str]:
     return {
         "facts": rendered(
             "facts.html",
-            lead="",
             facts=facts,
             remark=None if plan.gain > 1 else plan.gain_in_words(),
             gain=None,
-            units=False,
         ),
         "chart": rendered("stream_errors.html", head=table[0], rows=table[1:], label=plan.statistics[0][0]),
+        "preview": _stream_preview(live, words),
         "ledger": ""
         if live.ledger is None
         else rendered("ledger.html", **_spent(live.ledger, live.address, live.part), released=False),
         "promise": rendered("promise.html", words=words, name=promise_name(budget), numbers=promise_symbols(budget)),
     }
+
+
+def _stream_preview(live: LiveStream, promise: str) -> str:
+    """What is printed of each period, with the ranges to expect."""
+    plan = live.plan
+    widest = Mechanism.named(plan.noise.mechanism)
+    times = widest.quantile(0.05) / widest.deviation
+    spans = [("a period", float(max(plan.errors("periods")))), ("all periods", float(plan.errors("totals")[-1]))]
+    tables = []
+    for label, error in plan.statistics[:_MOST_TABLES]:
+        adds_up = label.startswith(("count", "sum", "histogram"))
+        rows = [((name,), plain_number(error * spread * times, 2)) for name, spread in spans[: 1 + adds_up]]
+        tables.append(_titled(label) | {"names": ["of"], "rows": rows, "more": 0, "picture": "", "over": False})
+    return rendered(
+        "preview.html",
+        source=live.name or "",
+        parts=[("", tables, 0)],
+        percent="95",
+        assumed="",
+        grouped=False,
+        promise=promise,
+    )
 
 
 def stream_details(live: LiveStream) -> dict[str, str]:

@@ -95,7 +95,7 @@ function neededLists(card, own) {
 const rowOf = (name) => [...form.querySelectorAll("#columns tr[data-column]")].find((row) => row.dataset.column === name);
 const listOf = (name) => rowOf(name)?.querySelector(".list").value.trim() || "";
 const limitsOf = (name) => Boolean(rowOf(name)?.querySelector("[data-kind=low]")?.value.trim());
-const listed = () => columnNames.filter(listOf);
+const listed = () => columnNames.filter((name) => picked.has(name) && listOf(name));
 
 function formulasOf(text) {
   const found = empty();
@@ -136,6 +136,7 @@ function showKept() {
 // What is begun and not finished would be left out without a word: a release asks for all of it, a plan for who is protected.
 function unfinished(everything) {
   if (page === "explore") return "";
+  if (!form.elements.unit.value) return "Whose privacy is protected? Choose one row, or one person.";
   if (form.elements.unit.value === "person" && !form.querySelector("[data-key=person]").value) return "The person column is missing: choose the column that says whose row it is.";
   for (const card of cards()) {
     const own = questionOf(card);
@@ -173,6 +174,7 @@ function isAsked(values) {
 
 function fill(values, lists = {}, fills = {}) {
   if (values.person) form.elements.unit.value = "person";
+  if (page !== "explore") pickNamed(values, lists);
   const promise = ["mu", "rho", "part"].find((key) => values[key]) || (values.epsilon && !values.delta ? "epsilon" : "epsilon delta");
   find("promise").value = promise;
   fillFields(form, values, (field) => !field.closest(".question"));
@@ -277,7 +279,7 @@ function show() {
   find("size").hidden = find("size-note").hidden = parts[0] === "part";
   if (size > 0) find("size").value = Math.round(100 * Math.log10(size));
   find("size").setAttribute("aria-valuetext", `${parts[0]} ${find(parts[0]).value}`);
-  if (page !== "explore") { showQuestions(); showLists(); }
+  if (page !== "explore") { showPicks(); showQuestions(); showLists(); }
 }
 
 // A list of 16 codes is seen as 16 codes, and limits stand beside the words and the unit of their column.

@@ -1,83 +1,115 @@
 "use strict";
-// The guide: which steps are done, what comes next, and a tour of the page.
+// The guide: the next step is one highlighted card, the others are folded with their answers.
 
-const stepItems = () => [...document.querySelectorAll(".steps li")];
-const sectionOf = (name) => document.querySelector(`[data-step=${name}]`);
+const steps = () => [...form.querySelectorAll("[data-step]")];
+const stepCard = (name) => form.querySelector(`[data-step=${name}]`);
+let openedStep = ""; // the card that somebody opened beside the next one
+let showsAll = sessionStorage.getItem("inid-all-steps") === "yes";
 
 // What is known of each step after the newest plan: done, or what is missing.
 function guide(values, answer) {
   if (page === "explore") return;
+  markMissing();
   const isReleased = Boolean(document.querySelector("#outcome .done"));
+  const hasTable = Boolean(values.table) && !find("columns").closest(".needs-table").hidden;
   const done = {
-    who: Boolean(values.table) && !unfinished(false),
-    public: Boolean(values.bounds || listed().length || answer),
-    publish: isAsked(values),
-    exact: Boolean(answer),
-    private: Boolean(answer),
-    year: Boolean(values.ledger) && Boolean(answer?.affordable || isReleased),
+    who: hasTable && Boolean(form.elements.unit.value) && !unfinished(false),
+    public: picked.size > 0 && !missingLimits().length,
+    publish: isAsked(values) && Boolean(answer),
+    exact: [...limits.values()].some(Boolean) && Boolean(answer),
+    private: Boolean(values.ledger) && Boolean(answer?.affordable || isReleased),
     release: isReleased,
   };
-  for (const item of stepItems()) {
-    item.classList.toggle("finished", done[item.dataset.for]);
-    item.querySelector(".state").textContent = done[item.dataset.for] ? ", done" : "";
+  const [next, text, field] = nextStep(values, answer, done);
+  for (const card of steps()) {
+    const name = card.dataset.step;
+    card.classList.toggle("finished", done[name]);
+    card.classList.toggle("next", name === next);
+    card.querySelector(".step").textContent = done[name] ? "✓" : String(steps().indexOf(card) + 1);
+    card.querySelector(".state").textContent = done[name] ? ", done" : name === next ? ", comes next" : "";
+    card.querySelector(".answer").textContent = answers[name](values, answer);
   }
-  document.body.classList.toggle("begun", isAsked(values));
-  const [name, text] = nextStep(values, answer, isReleased);
+  fold(next);
   say("next-text", text);
   find("next").hidden = !text;
-  find("go-next").dataset.to = name;
-  find("go-next").hidden = !name;
-  say("glance", answer?.glance || "");
+  find("go-next").dataset.to = next;
+  find("go-next").hidden = !next || next === "release";
+  nextField = field ?? null;
   document.querySelector(".guidance").classList.toggle("after", Boolean(answer?.again));
 }
 
-function nextStep(values, answer, isReleased) {
-  if (!values.table) return ["who", "Next: choose the table."];
-  if (unfinished(false)) return ["who", ""];
+let nextField = null;
+
+function nextStep(values, answer, done) {
+  if (!values.table) return ["who", page === "stream" ? "Next: name the stream and its table." : "Next: choose the table."];
+  if (!find("ask-separator").hidden) return ["who", "Next: say what separates the names of the first line."];
+  if (!form.elements.unit.value) return ["who", "Next: say whose privacy is protected.", form.querySelector("[name=unit]")];
+  if (!done.who) return ["who", ""];
+  const [missing] = missingLimits();
+  if (missing) return ["public", `Next: fill in the ${missing.dataset.kind === "low" ? "lower" : "upper"} limit of ${missing.dataset.column}.`, missing];
   const empty = emptyQuestion(values);
   if (empty) return ["publish", `Next: tick what to publish in the question “${empty}”, or remove it.`];
-  if (!isAsked(values)) return ["publish", page === "stream" && !values.periods ? "Next: name the periods, and tick what to publish." : "Next: tick what to publish."];
-  if (!answer) return ["public", ""];
+  if (!picked.size && !asksSomething(values) && !isNamed(values.question)) return ["public", "Next: pick the columns, or tick what to publish."];
+  if (page === "stream" && !values.periods) return ["publish", "Next: name the periods, and tick what to publish.", find("periods")];
+  if (!isAsked(values)) return ["publish", "Next: tick what to publish."];
+  if (!answer) return ["publish", ""];
   if (answer.again) return ["release", "Released. Take it home, or change something for another release."];
-  if (!answer.affordable) return ["year", "The ledger has no room for this."];
-  if (!values.ledger) return ["year", "Next: choose a ledger, or make one: it keeps count of the privacy cost of all releases."];
-  return ["", "All is ready: look at the errors, then release."];
+  if (!values.ledger) return ["private", "Next: choose a ledger, or make one: it keeps count of the privacy cost of all releases.", find("new-ledger").open ? find("make-ledger") : find("ledger")];
+  if (!answer.affordable) return ["private", page === "stream" && !values.stream ? "" : "The ledger has no room for this."];
+  return ["release", "All is ready: look at the ranges, then release."];
+}
+
+// The answer of each step in a few words, for the line that stays when it is folded.
+const answers = {
+  who: (values) => [values.stream, values.table, { row: "one row", person: values.person ? `whoever shares ${values.person}` : "one person" }[form.elements.unit.value]].filter(Boolean).join(" · "),
+  public: () => [...picked].map((name) => {
+    const [low, high] = ["low", "high"].map((kind) => rowOf(name)?.querySelector(`[data-kind=${kind}]`)?.value.trim());
+    return low && high ? `${name} ${low} to ${high}` : listOf(name) ? `${name} (${lines(listOf(name)).length > 1 ? `${lines(listOf(name)).length} values` : listOf(name)})` : name;
+  }).join(" · "),
+  publish: () => cards().map(questionWords).filter((words) => words !== "nothing yet").join(" · "),
+  exact: () => { const stated = [...limits.values()].filter(Boolean).length; return stated ? `${stated} ${stated === 1 ? "tolerance" : "tolerances"}` : ""; },
+  private: (values) => [...find("promise").value.split(" ").map((key) => (values[key] ? `${key} ${values[key]}` : "")), values.ledger].filter(Boolean).join(" · "),
+  release: () => (document.querySelector("#outcome .done")?.textContent ?? ""),
+};
+
+// A card stays open while somebody works in it; what has the focus stays where it is on the screen.
+function fold(next) {
+  const active = document.activeElement;
+  const before = active?.getBoundingClientRect().top;
+  for (const card of steps()) {
+    const name = card.dataset.step;
+    const isOpen = showsAll || name === next || name === openedStep || (card.contains(active) && !active.matches(".card-head")) || (name === "release" && Boolean(find("outcome").textContent.trim()));
+    card.classList.toggle("folded", !isOpen);
+    card.querySelector(".card-head").setAttribute("aria-expanded", String(isOpen));
+  }
+  const after = active && active !== document.body ? active.getBoundingClientRect().top : before;
+  if (after !== before && active.offsetParent) scrollBy(0, after - before);
+  find("all-steps").setAttribute("aria-pressed", String(showsAll));
+  find("all-steps").textContent = showsAll ? "Show one step at a time" : "Show all steps";
+}
+
+function openCard(card, isOpen = true) {
+  openedStep = isOpen ? card.dataset.step : "";
+  card.classList.toggle("folded", !isOpen);
+  card.querySelector(".card-head").setAttribute("aria-expanded", String(isOpen));
 }
 
 function goTo(name) {
-  const section = sectionOf(name);
-  section.scrollIntoView({ block: "start" });
-  const first = [...section.querySelectorAll("select, input, textarea, summary")].find((field) => isSeen(field) && field.offsetParent);
-  (first ?? section).focus({ preventScroll: true });
-}
-
-// The tour: one step after the other, each shown beside its words.
-
-let tourAt = -1;
-
-function tour(at) {
-  const items = stepItems();
-  for (const section of document.querySelectorAll("[data-step]")) section.classList.remove("shown");
-  tourAt = at >= 0 && at < items.length ? at : -1;
-  find("tour-box").hidden = tourAt < 0;
-  find("tour").hidden = tourAt >= 0;
-  document.body.classList.toggle("touring", tourAt >= 0);
-  if (tourAt < 0) { find("tour").focus(); return; }
-  const { for: name, title, tour: words } = items[tourAt].dataset;
-  say("tour-count", `${tourAt + 1} of ${items.length}: ${title}`);
-  find("tour-text").textContent = words;
-  find("tour-back").disabled = tourAt === 0;
-  find("tour-next").textContent = tourAt === items.length - 1 ? "Done" : "Next";
-  sectionOf(name).classList.add("shown");
-  sectionOf(name).scrollIntoView({ block: "start" });
-  find("tour-text").focus({ preventScroll: true });
+  const card = stepCard(name);
+  openCard(card);
+  const first = nextField && card.contains(nextField) ? nextField : [...card.querySelectorAll(".card-body select, .card-body input, .card-body textarea, .card-body summary")].find((field) => isSeen(field) && field.offsetParent);
+  (first ?? card).focus({ preventScroll: true });
+  (first ?? card).scrollIntoView({ block: "center" });
 }
 
 const guideActions = {
-  tour: () => tour(0),
-  "tour-next": () => tour(tourAt + 1),
-  "tour-back": () => tour(tourAt - 1),
-  "tour-end": () => tour(-1),
   "take-part": () => { find("promise").value = "part"; changed(); goTo("private"); find("part").focus(); },
   "go-next": () => goTo(find("go-next").dataset.to),
 };
+
+find("all-steps")?.addEventListener("click", () => {
+  showsAll = !showsAll;
+  sessionStorage.setItem("inid-all-steps", showsAll ? "yes" : "no");
+  openedStep = "";
+  fold(steps().find((card) => card.matches(".next"))?.dataset.step);
+});

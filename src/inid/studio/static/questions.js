@@ -131,7 +131,7 @@ function questionOf(card) {
   return values;
 }
 
-// A group is a column with the public values that step 2 lists, or with those that a file states for it alone.
+// A group is a column with its stated public values, or with those that a file states for it alone.
 function pick(card, key, values) {
   for (const tick of card.querySelectorAll(`[data-picks=${key}] input:checked`)) {
     const list = tick.dataset.held || wholeRange(listOf(tick.dataset.column));
@@ -186,7 +186,7 @@ function showQuestions() {
       for (const tick of place.querySelectorAll("input")) if (!names.includes(tick.dataset.column) && !tick.dataset.held) tick.parentElement.remove();
       for (const name of names) addTick(card, picks.dataset.picks, name);
       let hint = place.querySelector(".note");
-      if (!place.querySelector("input")) { if (!hint) place.append(made("p", { class: "note" }, "List the public values of a column in step 2, and it can be ticked here.")); } else if (hint) hint.remove();
+      if (!place.querySelector("input")) { if (!hint) place.append(made("p", { class: "note" }, "List the public values of a column under Columns, and it can be ticked here.")); } else if (hint) hint.remove();
     }
     for (const table of card.querySelectorAll(".one-table")) showTable(table);
     showRows(card);
@@ -196,7 +196,7 @@ function showQuestions() {
 
 // Tables: what each goes by, and what stands in its cells, by ticks.
 
-const numbered = () => columnNames.filter(limitsOf);
+const numbered = () => columnNames.filter((name) => picked.has(name) && limitsOf(name));
 
 function addTable(card, by = [], counts = true, numbers = []) {
   const place = card.querySelector(".tables");
@@ -222,7 +222,7 @@ function showTable(table) {
   const at = [...table.parentElement.children].indexOf(table) + 1;
   table.querySelector("legend").textContent = `Table ${at}`;
   const [by, cells] = [byOf(table), cellsOf(table)];
-  const groups = [...new Set([...columnNames.filter((name) => listOf(name) || by.includes(name)), ...by])];
+  const groups = [...new Set([...columnNames.filter((name) => (picked.has(name) && listOf(name)) || by.includes(name)), ...by])];
   const numbers = [["count", ""], ...[...new Set([...numbered(), ...cells.map(([, name]) => name).filter(Boolean)])].flatMap((name) => [["mean", name], ["sum", name]])];
   ticked(table.querySelector(".by"), "by", groups.map((name) => [name, name, `Table ${at} by ${name}`, by.includes(name), [name]]));
   ticked(table.querySelector(".cells"), "cells", numbers.map(([kind, name]) => [`${kind} ${name}`, kind === "count" ? "counts" : `${kind} of ${name}`, `Table ${at}: ${kind === "count" ? "counts" : `${kind} of ${name}`}`, cells.some((own) => same(own, [kind, name])), [kind, name]]));
@@ -239,7 +239,7 @@ function ticked(place, what, wanted) {
       tick.dataset.what = what;
       place.append(made("label", {}, tick, ` ${word}`));
     }
-    if (what === "by" && !wanted.length) place.append(made("span", { class: "note" }, " nothing yet: list the public values of a column in step 2"));
+    if (what === "by" && !wanted.length) place.append(made("span", { class: "note" }, " nothing yet: list the public values of a column under Columns"));
   }
   [...place.querySelectorAll("input")].forEach((tick, at) => { tick.checked = wanted[at][3]; });
 }

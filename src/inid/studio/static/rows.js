@@ -5,7 +5,7 @@ const binsOf = (card, name) => [...card.querySelectorAll("[data-key=bins]")].fin
 const usualBins = "10";
 
 // All columns that can take part, where none were left out; else those that are named.
-const usableColumns = (card) => columnNames.filter((name) => listOf(name) || binsOf(card, name)?.value.trim());
+const usableColumns = (card) => columnNames.filter((name) => picked.has(name)).filter((name) => listOf(name) || binsOf(card, name)?.value.trim());
 const namedColumns = (card) => JSON.parse(card.dataset.takesPart || "null");
 const rowColumns = (card) => (namedColumns(card) ?? usableColumns(card)).filter((name) => usableColumns(card).includes(name));
 

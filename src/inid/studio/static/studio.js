@@ -10,17 +10,21 @@ const own = (what) => (page === "stream" ? `stream-${what}` : what); // a stream
 // Whether the columns on the page are those of the newest question; `beforehand` is called before they are put there.
 async function loadColumns(computed = [], beforehand = () => {}) {
   const table = find("table").value;
+  if (!table) showFile(null);
   const shown = (isShown) => { beforehand(); for (const part of form.querySelectorAll(".needs-table")) part.hidden = !isShown; };
   if (!table) { outdate("columns"); shown(false); return true; }
   try {
-    const answer = await newest("columns", "columns", { table, computed });
+    const answer = await newest("columns", "columns", { table, computed, file: page === "explore" ? {} : fileFacts() });
     if (!answer) return false;
+    showFile(answer);
+    if (answer.separators) { shown(false); say("error", ""); return true; }
     shown(true);
     columnNames = answer.names;
+    columnKinds = Object.assign(empty(), answer.kinds);
+    picked = new Set([...picked].filter((name) => columnNames.includes(name)));
     find("columns").innerHTML = answer.html;
     columnParts = answer;
     for (const select of form.querySelectorAll(".column-choice")) options(select, columnNames, select.dataset.first);
-    find("filter-field").hidden = columnNames.length < 12;
     say("error", "");
   } catch (error) {
     shown(false);
@@ -32,7 +36,8 @@ async function loadColumns(computed = [], beforehand = () => {}) {
 // What the fields hold, the lists and fill values that no question needs now among it.
 function snapshot() {
   const fills = [...form.querySelectorAll("[data-kind=fill]")].filter((field) => field.value.trim()).map((field) => [field.dataset.column, field.value.trim()]);
-  return { values: collect(), lists: Object.fromEntries(listed().map((name) => [name, listOf(name)])), fills: Object.fromEntries(fills) };
+  const [picks, unit] = [[...picked], form.elements.unit.value];
+  return { values: collect(), lists: Object.fromEntries(listed().map((name) => [name, listOf(name)])), fills: Object.fromEntries(fills), picks, unit };
 }
 
 const coming = empty(); // lists of columns that are computed just now
@@ -69,13 +74,6 @@ async function loadNames() {
   else if (others.length && !answer.names.includes("default")) find("name").value = others[0];
 }
 
-function filterColumns() {
-  const wanted = find("filter").value.toLowerCase();
-  for (const row of form.querySelectorAll("tr[data-column]")) {
-    row.classList.toggle("filtered", !row.dataset.column.toLowerCase().includes(wanted));
-  }
-}
-
 // Planning: the newest form wins, and nothing waits for an answer that is no longer wanted.
 
 let wanted = 0;
@@ -102,11 +100,13 @@ async function plan() {
     answered = wanted;
     const started = changedAt;
     const values = collect();
-    const answer = isAsked(values) ? await planOnce(values) : null;
-    if (!isAsked(values)) clearPlan(emptyQuestion(values) ? "One question is empty yet." : "Nothing is asked yet.");
+    const isReady = isAsked(values) && (page === "explore" || (form.elements.unit.value && !missingLimits().length));
+    const answer = isReady ? await planOnce(values) : null;
+    if (!isReady) clearPlan(isAsked(values) ? "Something is missing yet." :emptyQuestion(values) ? "One question is empty yet." : "Nothing is asked yet.");
     if (find("ask-release")) {
-      find("ask-release").disabled = !answer?.affordable && !answer?.again;
-      say("release-reason", answer ? answer.refusal : find("error").textContent || find("status").textContent);
+      const unpaid = answer && !answer.refusal && !values.ledger ? "Choose a ledger first: it keeps count of the privacy cost of all releases." : "";
+      find("ask-release").disabled = Boolean(unpaid) || (!answer?.affordable && !answer?.again);
+      say("release-reason", answer ? answer.refusal || unpaid : find("error").textContent || find("status").textContent);
     }
     if (answer && answer.html) {
       await new Promise((done) => { requestAnimationFrame(done); setTimeout(done, 100); }); // nobody draws a tab behind others
@@ -123,6 +123,7 @@ async function plan() {
 // The figures of another question are not this one's.
 function clearPlan(status) {
   find("results").hidden = true;
+  find("preview-part")?.replaceChildren(made("p", { class: "note" }, "It appears here as soon as something is asked, with the range that noise leaves to each number."));
   find("ledger-part")?.replaceChildren();
   if (planFailed) say("error", ""); // what is wrong with the files stays
   planFailed = false;
@@ -143,7 +144,7 @@ async function planOnce(values) {
     find("plan").classList.remove("stale");
     return answer;
   } catch (error) {
-    if (again) { clearPlan(""); return { affordable: false, again, refusal: "", glance: "" }; } // said to whoever tries it
+    if (again) { clearPlan(""); return { affordable: false, again, refusal: "" }; } // said to whoever tries it
     say("error", error.message);
     planFailed = true;
     say("status", "");
@@ -256,7 +257,8 @@ async function chooseFiles() {
   find("demo").hidden = !start.demo;
   if (page !== "explore") {
     options(find("table"), start.tables, "Choose a file");
-    options(find("ledger"), start.ledgers, "None");
+    options(find("ledger"), start.ledgers, "Choose a ledger");
+    find("new-ledger").open ||= !start.ledgers.length;
   }
   if (page === "stream") {
     options(find("stream"), start.streams, "A new one");
@@ -277,12 +279,15 @@ form.addEventListener("input", (event) => {
   if (dataset.takesPart) tickColumn(event.target);
   if (dataset.key === "bins") dataset.touched = "yes";
   if (classList.contains("question-name")) delete event.target.closest(".question").dataset.unnamed;
+  if (dataset.pick !== undefined) pickColumn(dataset.pick, event.target.checked);
+  if (dataset.key === "bounds" && event.target.value.trim()) setType(dataset.column, "number");
   if (dataset.limit) limits.set(dataset.limit, event.target.value.trim());
   if (classList.contains("list")) clearHeld(dataset.column);
   if (id === "size") find(find("promise").value.split(" ")[0]).value = String(Number((10 ** (event.target.value / 100)).toPrecision(3)));
-  if (id === "filter") filterColumns();
+  if (id === "pick") showPicks();
   else if (page === "stream" && changedStream(id)) return;
-  else if (id === "table") computedChanged();
+  else if (id === "table") { picked.clear(); for (const key of fileKeys) find(key).value = ""; computedChanged(); }
+  else if (fileKeys.includes(id)) computedChanged();
   else if (id === "ledger") filling(loadNames);
   else if (id === "preset") { find("numbers").replaceChildren(); (presets[event.target.value] || [["", "", ""]]).forEach((row) => addNumber(...row)); changed(); }
   else if (id.startsWith("ledger-")) showLists();
@@ -293,11 +298,10 @@ form.addEventListener("change", async (event) => {
   if (event.target.id === "list-file") await bringList();
 });
 form.addEventListener("click", async (event) => {
-  const step = event.target.closest(".steps li");
-  if (step) { event.preventDefault(); goTo(step.dataset.for); } // the address keeps the token of a release
   const button = event.target.closest("button");
   if (!button) return;
   const { classList, dataset } = button;
+  if (classList.contains("card-head")) { const card = button.closest(".card"); openCard(card, card.classList.contains("folded")); }
   if (classList.contains("add")) addPair(button.parentElement).focus();
   if (classList.contains("add-table")) { addTable(button.closest(".question")); changed(); button.parentElement.querySelector(".one-table:last-child input").focus(); }
   if (classList.contains("remove-question")) removeQuestion(button.closest(".question"));
@@ -305,8 +309,11 @@ form.addEventListener("click", async (event) => {
   if (classList.contains("make-bands")) openBands(button);
   if (classList.contains("show")) await showEarlier(dataset.token);
   if (classList.contains("copy")) { await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent); button.textContent = "Copied"; }
-  const actions = { "make-ledger": makeLedger, "ask-release": prepare, "do-release": release, "add-number": () => addNumber().focus(), "add-question": anotherQuestion, cancel: () => find("confirm").close(), "leave-out": () => { kept = empty(); showKept(); changed(); }, ...listActions, ...guideActions, ...rowActions, ...(page === "stream" ? periodActions : {}) };
+  const actions = { "make-ledger": makeLedger, "ask-release": prepare, "do-release": release, "add-number": () => addNumber().focus(), "add-question": anotherQuestion, cancel: () => find("confirm").close(), "leave-out": () => { kept = empty(); showKept(); changed(); }, ...listActions, ...pickActions, ...guideActions, ...rowActions, ...(page === "stream" ? periodActions : {}) };
   if (Object.hasOwn(actions, button.id)) actions[button.id]();
+});
+form.addEventListener("keydown", (event) => {
+  if (event.target.id === "pick" && event.key === "Enter" && !event.shiftKey) { event.preventDefault(); addLines(); }
 });
 addEventListener("focus", () => { if (document.body.dataset.ready) changed(); }); // another tab may have charged
 
@@ -316,10 +323,13 @@ async function begin() {
   try {
     const start = await chooseFiles();
     const draft = JSON.parse(sessionStorage.getItem(draftKey) || "null");
-    const { values, lists, fills } = draft ?? { values: page !== "explore" ? start.form : {} };
+    const { values, lists, fills, picks, unit } = draft ?? { values: page !== "explore" ? start.form : {} };
     if (page !== "explore") {
       find("table").value = values.table || "";
+for (const key of fileKeys) find(key).value = values[key] || "";
       await loadColumns(madeColumns(values));
+      for (const name of picks ?? []) if (columnNames.includes(name)) pickColumn(name);
+      if (unit || asksSomething(values) || values.question) form.elements.unit.value = unit || "row"; // a job of a file protects rows, or names a person
       fill(values, lists, fills);
       keep(values);
       await loadNames();
