@@ -326,7 +326,7 @@ async function begin() {
     const { values, lists, fills, picks, unit } = draft ?? { values: page !== "explore" ? start.form : {} };
     if (page !== "explore") {
       find("table").value = values.table || "";
-for (const key of fileKeys) find(key).value = values[key] || "";
+      for (const key of fileKeys) find(key).value = values[key] || "";
       await loadColumns(madeColumns(values));
       for (const name of picks ?? []) if (columnNames.includes(name)) pickColumn(name);
       if (unit || asksSomething(values) || values.question) form.elements.unit.value = unit || "row"; // a job of a file protects rows, or names a person
