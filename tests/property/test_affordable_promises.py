@@ -30,9 +30,13 @@ SETS = (
 FRAME = pd.DataFrame({"sex": ["F", "M"] * 20, "sector": ["a", "b", "c", "a"] * 10, "cost": [1.0, 30.0] * 20})
 FACTS = {"bounds": {"cost": (0, 50)}, "domains": {"sex": ["F", "M"], "sector": ["a", "b", "c"]}}
 MONTHS = [f"2027-{month:02}" for month in range(1, 13)]
+STATISTICS = {
+    "count": {"count": True},
+    "statistics": {"count": True, "mean": ["cost"], "sum": ["cost"], "by": {"sex": ["F", "M"]}},
+}
 QUERIES = {
-    "count": lambda t: t.statistics(count=True),
-    "statistics": lambda t: t.statistics(count=True, mean=["cost"], sum=["cost"], by={"sex": ["F", "M"]}),
+    "count": lambda t: t.statistics(**STATISTICS["count"]),
+    "statistics": lambda t: t.statistics(**STATISTICS["statistics"]),
     "marginals": lambda t: t.marginals(2),
     "quantiles": lambda t: t.quantiles({"cost": [0.25, 0.5]}),
     "largest group": lambda t: t.largest_group({"sector": ["a", "b", "c"]}),
@@ -116,7 +120,7 @@ def test_a_publication_fits_a_ledger_of_its_promise(promise: inid.Budget, data: 
 
 
 @examples(some=15, many=300)
-@given(promises(), st.sampled_from([{"count": True}, {"sum": ["cost"]}, QUERIES["statistics"]]), st.data())
+@given(promises(), st.sampled_from([{"count": True}, {"sum": ["cost"]}, STATISTICS["statistics"]]), st.data())
 def test_a_stream_opens_on_a_ledger_of_its_promise(
     promise: inid.Budget, query: dict[str, object], data: st.DataObject
 ) -> None:

@@ -26,8 +26,7 @@ def exposed(shape, mechanism, *, people):
     rows = [(one, f"{one}-{at}") for one in range(PEOPLE) for at, number in enumerate(shape) for _ in range(number)]
     frame = pd.DataFrame(rows, columns=["id", "key"])
     table = tables.Table(frame, unit=tables.Person("id", max_rows=4))
-    counted = {"count_distinct": True} if people else {"count": True}
-    query = table.select_partitions("key", max_keys_per_person=3, delta=DELTA, **counted)
+    query = table.select_partitions("key", max_keys_per_person=3, delta=DELTA, count_distinct=people)
     plan = query.plan(BUDGET, mechanism=mechanism)
     seen = 0
     for at in range(RELEASES):
