@@ -21,6 +21,7 @@ class PrivateLightningModule(lightning.LightningModule):
         delta: The delta at which epsilon is logged at the end of every epoch, if any.
 
     Examples:
+        >>> import torch
         >>> from torch.utils.data import DataLoader, TensorDataset
         >>> from inid.dpsgd import make_private
         >>> data = TensorDataset(torch.randn(64, 5), torch.randint(0, 2, (64,)))

@@ -102,7 +102,7 @@ class PoissonLoader:
 
     >>> loader = PoissonLoader(DataLoader(TensorDataset(torch.randn(1000, 2)), batch_size=100))
     >>> loader
-    <PoissonLoader: rate 0.1, 10 steps, physical batches of 120 rows, 17 % of them padding>
+    <PoissonLoader: rate 0.1, 10 steps, physical batches of 112 rows, 12 % of them padding, 98.25 examples on average>
     >>> (x,) = next(iter(loader))
     >>> len(x), len(x[loader.drawn.mask]) == loader.drawn.examples
     (120, True)
