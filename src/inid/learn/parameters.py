@@ -24,8 +24,6 @@ _ELSEWHERE = {
     "accountant": "pass ledger= to fit",
     "random_state": _NOISE,
     "data_norm": "pass bounds=(lower, upper) of the columns, or row_norm= to PrivatePCA",
-    "bounds": "this estimator takes row_norm=, the largest l2 norm of a row: bounds.row_norm of encoded columns, or "
-    "the root of the sum of squares of the columns' largest sizes",
     "centered": "pass center=False for moments about 0",
     "range_X": "pass bounds=(lower, upper)",
     "bounds_X": "pass bounds=(lower, upper)",
@@ -168,7 +166,7 @@ def _no_such_parameter(kind: str, name: str, known: list[str]) -> str:
     """One sentence, with the cure."""
     if name in {"budget", "epsilon", "delta"} and "budget" not in known:
         return f"{kind} has no parameter {name}: {_NO_BUDGET}."
-    if name in _ELSEWHERE and not (name == "bounds" and "row_norm" not in known):
+    if name in _ELSEWHERE:
         return f"{kind} has no parameter {name}: {_ELSEWHERE[name]}."
     near = difflib.get_close_matches(name, known, 1)
     return f"{kind} has no parameter {shown(name)}" + (

@@ -19,7 +19,7 @@ from inid.arguments import Floats, choice, integer, real, shown
 from inid.errors import ArgumentError
 from inid.fixed_point import product_bits
 from inid.learn.base import NoisyEstimator
-from inid.learn.bounds import read_budget
+from inid.learn.bounds import Bounds, clip_to_bounds, one_hot_groups, outside_groups, read_budget
 from inid.learn.inputs import read_matrix
 from inid.learn.moments.second_moments import symmetric
 from inid.learn.parameters import estimator
@@ -43,9 +43,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
 
     Args:
         n_components: How many components to keep; all when None.
-        row_norm: R, the l2 norm to which each row is clipped (by scaling it), from public knowledge; NaN counts as 0.
-            There is no default: columns of sizes at most B_i have norms of at most the root of the sum of B_i^2, which
-            is taken for a `Table`, whose bounds are stated.
+        bounds: (lower, upper) of the columns, public. Values are clipped to them, NaN counts as the middle, and with
+            `center` the middles are subtracted first, which leaves far shorter rows. Not for a `Table`, which has its
+            own.
+        row_norm: R, the l2 norm to which each row is clipped (by scaling it), from public knowledge; without `bounds`
+            NaN counts as 0. Left out, it is the largest that `bounds`, or those of a `Table`, allow; smaller ones clip
+            more and need less noise.
         clipping: "rows" (E8), or "elementwise": the paper's clipping of the entries of x x^T, after that of the rows.
         center: Release the mean too and use the covariance, as PCA does; False uses the second moments about 0, as
             TruncatedSVD does. Not with clipping="elementwise".
@@ -70,6 +73,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
 
     n_components: int | None = None
     _: KW_ONLY
+    bounds: Bounds | None = None
     row_norm: float | None = None
     clipping: Literal["rows", "elementwise"] = "rows"
     center: bool = True
@@ -83,7 +87,6 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         """
         self._start_fit()
         budget = read_budget(self.budget)
-        norm = _read_norm(self.row_norm, X)
         by_rows = choice("clipping", self.clipping, ("rows", "elementwise")) == "rows"
         if isinstance(X, Table):
             check_table(X, None, [*X.bounds])
@@ -95,6 +98,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
             relation, data = self._read_rows(X, ledger)
             width, most = data.shape[1], MOST_ROWS if relation == "add_remove" else data.shape[0]
         secret, center = relation == "add_remove", bool(self.center)
+        ends, middle = self._read_ends(X, width)
+        norm = _read_norm(self.row_norm, X, ends, middle)
         if not by_rows and (center or isinstance(X, Table)):
             raise ArgumentError(
                 'center=True and tables are not defined for clipping="elementwise": use clipping="rows".'
@@ -119,6 +124,8 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
                 products, sums = stored.second_moments(limits.most, limits.step)
                 return limits.in_units(products, sums[:-1], int(sums[-1]), center=center, count=secret)
             values = data.floats()
+            if ends is not None:
+                values = clip_to_bounds(values, *ends, one_hot_groups(self.bounds)) - middle
             exact = limits.moments(values, center) if by_rows else limits.clipped_moments(values)
             return np.append(exact, [float(len(values))] * secret)
 
@@ -127,16 +134,28 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         self.plan_, self.release_, self.private_ = noise, made, made.private
         rows = max(float(made.values[-1]), 2.0) if secret else float(most)
         self.n_rows_, self.row_norm_ = rows, norm
-        self._decompose(made.values / rows, rows, width, kept)
+        self._decompose(made.values / rows, rows, width, kept, middle)
+        self._clip_bounds = ends
         warn_of_noise(self)
         return self
 
-    def _decompose(self, means: Floats, rows: float, width: int, kept: int) -> None:
-        """The leading eigenvectors of the released moments, divided by the number of rows."""
+    def _read_ends(self, X: Any, width: int) -> tuple[tuple[Floats, Floats] | None, Floats]:
+        """The bounds of the columns, if they are stated, and what is subtracted from every row: public numbers."""
+        if self.bounds is None:
+            return None, np.zeros(width)
+        if isinstance(X, Table):
+            raise ArgumentError("bounds of a Table are stated there: leave them out here.")
+        lower, upper = self._read_bounds(width)
+        centred = outside_groups(width, one_hot_groups(self.bounds)) & bool(self.center)
+        return (lower, upper), np.where(centred, lower / 2 + upper / 2, 0.0)
+
+    def _decompose(self, means: Floats, rows: float, width: int, kept: int, middle: Floats) -> None:
+        """The leading eigenvectors of the released moments about the middle, divided by the number of rows."""
         products = width * (width + 1) // 2
         matrix = symmetric(means[:products], width)
-        self.mean_ = means[products : products + width] if self.center else np.zeros(width)
-        values, vectors = np.linalg.eigh(matrix - np.outer(self.mean_, self.mean_))
+        mean = means[products : products + width] if self.center else np.zeros(width)
+        values, vectors = np.linalg.eigh(matrix - np.outer(mean, mean))
+        self.mean_ = middle + mean
         spread = self.plan_.scales[:products] / rows * (1.0 if self.plan_.mechanism == "gaussian" else math.sqrt(2))
         self._noise_diagnosis = components_diagnosis(values[::-1], kept, float(np.median(spread)))
         values, total = np.maximum(values[::-1][:kept], 0.0), float(np.maximum(values, 0.0).sum())
@@ -149,7 +168,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
     def transform(self, X: Any) -> Floats:
         """The coordinates of each row on the components."""
         check_is_fitted(self)
-        return row_products(read_matrix(self, X, reset=False).floats() - self.mean_, self.components_)
+        rows = read_matrix(self, X, reset=False).floats()
+        if self._clip_bounds is not None:
+            rows = clip_to_bounds(rows, *self._clip_bounds, one_hot_groups(self.bounds))
+        return row_products(rows - self.mean_, self.components_)
 
     def inverse_transform(self, X: ArrayLike) -> Floats:
         """Back to the space of the data."""
@@ -157,15 +179,17 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         return np.asarray(np.asarray(X) @ self.components_ + self.mean_)
 
 
-def _read_norm(row_norm: object, X: Any) -> float:
-    """R: as given, or of a table the largest that its stated bounds allow."""
+def _read_norm(row_norm: object, X: Any, ends: tuple[Floats, Floats] | None, middle: Floats) -> float:
+    """R: as given, or the largest that stated bounds allow."""
+    if row_norm is None and ends is not None:
+        row_norm = math.hypot(*np.maximum(np.abs(ends[0] - middle), np.abs(ends[1] - middle)))
     if row_norm is None and isinstance(X, Table):
-        ends = zip(*check_table(X, None, [*X.bounds]), strict=True)
-        row_norm = math.hypot(*(max(abs(low), abs(high)) for low, high in ends))
+        stated = zip(*check_table(X, None, [*X.bounds]), strict=True)
+        row_norm = math.hypot(*(max(abs(low), abs(high)) for low, high in stated))
     if row_norm is None:
         raise ArgumentError(
-            "row_norm must be given, and is never read from the data: pass the largest l2 norm of a row from public "
-            "knowledge (rows beyond it are shortened), or the root of the sum of squares of the columns' largest sizes."
+            "row_norm must be given, or bounds, and neither is read from the data: pass bounds=(lower, upper) of the "
+            "columns, or the largest l2 norm of a row, from public knowledge (rows beyond it are shortened)."
         )
     norm = real("row_norm", row_norm, above=0, cure="pass the norm that rows are clipped to")
     if not 1e-50 < norm < 1e50:

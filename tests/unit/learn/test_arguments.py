@@ -92,7 +92,7 @@ def test_labels_are_refused_by_their_values_only_where_their_set_is_public(label
 
 def test_the_norm_of_rows_is_required_as_bounds_are():
     """It was 1.0, which scaled every row of raw data to one length, whatever the budget."""
-    with pytest.raises(inid.ArgumentError, match=r"row_norm must be given.*largest l2 norm"):
+    with pytest.raises(inid.ArgumentError, match=r"row_norm must be given, or bounds.*largest l2 norm"):
         learn.PrivatePCA(2, budget=BUDGET).fit(X)
 
 

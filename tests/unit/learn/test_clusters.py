@@ -4,11 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn import cluster, datasets, linear_model, metrics
+from sklearn import cluster, datasets, decomposition, linear_model, metrics
 
 import inid
 from inid import learn
-from inid.testing import unsafe_seed
+from inid.testing import unsafe_no_noise, unsafe_seed
 from internals import module_with
 
 _cells = module_with("inid.learn", "cluster_sensitivity")._cells
@@ -69,3 +69,38 @@ def test_logarithms_of_probabilities_are_those_of_the_probabilities():
         assert np.allclose(np.exp(model.predict_log_proba(X)), model.predict_proba(X))
     plain = linear_model.LogisticRegression(max_iter=1000).fit(X, y > 0)
     assert model.predict_log_proba(X).shape == plain.predict_log_proba(X).shape
+
+
+DIGITS = datasets.load_digits().data
+
+
+def kept_variance(**facts):
+    """The part of the variance that ten components hold; the median of three fits."""
+    covariance, found = np.cov(DIGITS.T), []
+    for seed in range(3):
+        with unsafe_seed(seed), warnings.catch_warnings():
+            warnings.simplefilter("ignore", learn.NoisyFitWarning)
+            made = learn.PrivatePCA(10, budget=inid.ApproxDP(1.0, 1e-6), **facts).fit(DIGITS)
+        found.append(np.trace(made.components_ @ covariance @ made.components_.T) / np.trace(covariance))
+    return np.median(found)
+
+
+def test_components_within_bounds_are_about_their_middles():
+    assert kept_variance(bounds=(0, 16)) > 0.45
+    assert kept_variance(row_norm=128.0) < 0.35  # the norm that the same bounds allow about 0
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "add_remove", "replace"])
+def test_with_a_huge_budget_components_within_bounds_are_those_of_the_clipped_rows(relation):
+    rows = np.random.default_rng(0).normal(size=(3000, 4)) * [3.0, 1.0, 0.5, 0.2] + [5.0, -2.0, 0.0, 1.0]
+    ends = np.array([[0.0, -3.0, -2.0, 0.0], [9.0, 0.0, 2.0, 2.0]])
+    rows[0] = np.nan, np.inf, -np.inf, 1e300
+    model = learn.PrivatePCA(4, budget=inid.GaussianDP(1e6), bounds=tuple(ends), neighbours=relation)
+    with unsafe_no_noise():
+        model.fit(rows)
+    held = np.clip(np.where(np.isnan(rows), ends.mean(axis=0), rows), *ends)
+    plain = decomposition.PCA(4).fit(held)
+    np.testing.assert_allclose(model.mean_, plain.mean_, atol=1e-3)
+    np.testing.assert_allclose(model.explained_variance_, plain.explained_variance_, rtol=1e-3)
+    np.testing.assert_allclose(np.abs(model.transform(rows)), np.abs(plain.transform(held)), atol=0.02)
+    assert model.row_norm_ == np.linalg.norm(np.diff(ends, axis=0)) / 2

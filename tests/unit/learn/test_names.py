@@ -61,7 +61,6 @@ def test_what_has_no_budget_of_its_own_says_whose_it_spends(word):
 def test_a_misspelt_name_is_told_the_nearest_one():
     assert "did you mean bounds?" in told(lambda: learn.PrivateRidge(bound=(0, 1)))
     assert "it takes n_components" in told(lambda: learn.PrivatePCA(qwertz=1))
-    assert "row_norm" in told(lambda: learn.PrivatePCA(bounds=(0, 1)))
     with pytest.raises(ValueError, match="max_iter"):
         make_pipeline(learn.PrivateRidge()).set_params(privateridge__max_iter=3)
 
