@@ -105,7 +105,7 @@ class PoissonLoader:
     <PoissonLoader: rate 0.1, 10 steps, physical batches of 112 rows, 12 % of them padding, 98.25 examples on average>
     >>> (x,) = next(iter(loader))
     >>> len(x), len(x[loader.drawn.mask]) == loader.drawn.examples
-    (120, True)
+    (112, True)
     """
 
     def __init__(
