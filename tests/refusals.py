@@ -209,6 +209,12 @@ PROVOKED = {
     "window_missing": lambda: stream(want="windows"),
     "window_alone": lambda: stream(window=2),
     "periods_of_rows": lambda: stream(contributes=2),
+    "weight_half": lambda: tables.Table(FRAME, weight="age"),
+    "weight_asked": lambda: tables.Table(FRAME, **BOUNDS, weight="age", max_weight=9).statistics(mean=["age"]),
+    "weights_elsewhere": lambda: tables.Table(FRAME, **SEXES, weight="age", max_weight=9).marginals(1),
+    "unweighted_statistic": lambda: tables.Table(FRAME, weight="age", max_weight=9).statistics(
+        histogram={"sex": ["F", "M"]}
+    ),
     "contributes_missing": lambda: stream(unit=tables.Person("user_id", 1)),
     "stream_replaced": lambda: tables.plan_stream(
         tables.Table(FRAME, neighbours="replace"), query={"count": True}, periods=["a"], promise=inid.GaussianDP(0.3)

@@ -82,6 +82,12 @@ class Grid:
         return grid
 
     @classmethod
+    def from_zero(cls, column: str, upper: float, largest: int) -> Self:
+        """The finest such grid on which 0 stays 0, for numbers from 0 to an upper bound."""
+        bits = cls.of(column, (-upper, upper), largest).bits
+        return cls._at(0.0, upper, 0.0, bits)
+
+    @classmethod
     def _at(cls, lower: float, upper: float, middle: float, bits: int) -> Self:
         """The grid of this step; where units are too small for a middle so large, `below` is one that floats hold."""
         unit = math.ldexp(1.0, bits)

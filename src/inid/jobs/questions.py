@@ -169,6 +169,7 @@ class TableQuestion(OptionGroup):
         more = {name: fact for name, fact in self.of("table").items() if name not in _OF_ITS_OWN}
         renamed = {"max_rows" if name == "table_max_rows" else name: fact for name, fact in more.items()}
         stated = renamed | self.of("neighbours") | self._facts(computed=False) | {"unit": person}
+        stated |= {} if self.max_weight is None else {"max_weight": float(self.max_weight)}
         # A table needs bounds even where no column is added up.
         return {name: fact for name, fact in stated.items() if name == "bounds" or fact not in (None, {})}
 

@@ -251,6 +251,14 @@ MESSAGES: Mapping[str, Message] = {
         "{the[contributes]} counts the periods of people, and the unit is a row: name the {the[person]}, or leave it "
         "at 1 for events, each in one period, or say every."
     ),
+    "weight_half": _both(
+        "{the[weight]} and {the[max_weight]} go together: name the column and state the largest weight."
+    ),
+    "weight_asked": _both("the column of weights cannot be asked about: its sum is the weighted count."),
+    "weights_elsewhere": _both("{the[weight]} goes with counts, sums and means alone: leave it out here."),
+    "unweighted_statistic": _both(
+        "{statistic} has no weighted form: ask for counts, sums and means alone, or leave out {the[weight]}."
+    ),
     "contributes_missing": _both(
         "state {the[contributes]}: in how many periods one person counts at most, or every. After a number of periods "
         "a person counts no more, so later periods miss people; every leaves nobody out, with more noise."

@@ -15,7 +15,7 @@ from inid.schema.by_column import (
     Types,
 )
 from inid.schema.key import Key, register
-from inid.schema.values import Choice, Names, Sign, Switch, Word, probability, whole
+from inid.schema.values import Choice, Names, Sign, Switch, Word, positive, probability, whole
 
 _COLUMNS = "COL,..."
 _TICKS = Names("ticks")
@@ -326,6 +326,26 @@ register(
         "none",
         note="What a missing entry counts as. Without a fill value missing entries are left out, which costs a "
         "little more noise.",
+    ),
+    Key(
+        "weight",
+        Word("the name of a column"),
+        "COL",
+        "A column of design weights, never of calibrated ones; counts, sums and means are weighted.",
+        "table",
+        "Weight column",
+        "more",
+        note="Each weight must be a function of the person's own record or of public facts. Calibrated or raked "
+        "weights depend on everybody, and void the promise.",
+    ),
+    Key(
+        "max_weight",
+        positive("50"),
+        "W",
+        "With --weight: the public largest weight; larger ones are moved to it.",
+        "table",
+        "Largest weight",
+        "more",
     ),
     Key(
         "where",

@@ -39,6 +39,7 @@ from inid.tables.presentation import Words, as_estimates, published_blocks, publ
 from inid.tables.publication import Publication, PublicationPlan, PublicationResult
 from inid.tables.query import Query, ask, drawn_steps
 from inid.tables.question import Question
+from inid.tables.raking import rake
 from inid.tables.result import SLACK, Answer, PageFacts, Result, record_digest
 from inid.tables.streams.plan import StreamPlan, plan_stream
 from inid.tables.streams.stream import Stream
@@ -77,6 +78,7 @@ __all__ = [
     "min",
     "minimum",
     "plan_stream",
+    "rake",
     "same",
     "sum",
     "synthetic_rows",

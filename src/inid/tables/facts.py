@@ -293,6 +293,24 @@ def read_missing(missing: object) -> dict[str, object]:
     return dict(missing)
 
 
+_LARGEST_WEIGHT = 2.0**300
+
+
+def read_weight(column: object, most: object) -> tuple[str, float] | None:
+    """The column of design weights and the public upper bound of one; None where none is stated."""
+    if column is None and most is None:
+        return None
+    cure = "pass both"
+    if not (isinstance(column, str) and column) or most is None:
+        raise ArgumentError(
+            f"weight and max_weight go together, the column and the largest weight: {cure}.", code="weight_half"
+        )
+    bound = real("max_weight", most, above=0, cure=cure)
+    if not 1 / _LARGEST_WEIGHT <= bound <= _LARGEST_WEIGHT:
+        raise ArgumentError(f"max_weight must lie between 2^-300 and 2^300, got {shown(most)}: change the unit.")
+    return column, bound
+
+
 # Public domains: the values of each attribute, stated once for a table, and the tables that are asked over them.
 
 OTHER = "(other)"  # what the cell of unknown keys is called

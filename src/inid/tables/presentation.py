@@ -434,6 +434,18 @@ def view_facts(view: View, used: Iterable[str]) -> list[tuple[str, str]]:
     return facts + [(f"{name} is computed", str(view.derived[name])) for name in own]
 
 
+def weights_in_words(weight: tuple[str, float] | None) -> str:
+    """What weights do, and the condition on which the promise holds with them; empty without weights."""
+    if weight is None:
+        return ""
+    column, most = weight
+    return (
+        f"Every row counts with its weight in {column}, held to 0 to {plain_number(most)}. The promise holds for "
+        "design weights only: each is a function of the person's own record or of public facts. Calibrated or raked "
+        "weights depend on everybody, and void the promise; fit the released numbers to public totals instead, by rake."
+    )
+
+
 def column_facts(
     name: str, kinds: Sequence[str], bounds: Mapping[str, tuple[float, float]], missing: Mapping[str, object]
 ) -> ColumnFacts:

@@ -217,6 +217,11 @@ def ask(table: Table, kind: str, /, **asked: Any) -> Query[Any, Any]:
     """
     question: type[Question] = kind_named(kind)
     stated = {name: value for name, value in asked.items() if not _is_unstated(value)}
+    if table.weight is not None and not question.takes_weights:
+        raise ArgumentError(
+            "weights are for statistics, not for this question: make a table without weight=... for it.",
+            code="weights_elsewhere",
+        )
     return (question.queries or Query)(table, question.read(table, stated))
 
 

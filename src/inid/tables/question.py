@@ -71,6 +71,7 @@ class Question(PublicFacts, ABC):
     options: ClassVar[tuple[str, ...]] = ("mechanism",)
     combines: ClassVar[bool] = False
     adds_up: ClassVar[bool] = False
+    takes_weights: ClassVar[bool] = False
     knows_accuracy: ClassVar[bool] = False
     makes_rows: ClassVar[bool] = False
     reads: ClassVar[tuple[str, ...]] = ()

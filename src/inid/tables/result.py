@@ -372,6 +372,8 @@ class Result:
         """
         if tidy:
             raise ArgumentError("tidy is for tables of counts that were asked together: table.marginals([...]).")
+        if integers and getattr(self.question, "weight", None) is not None:
+            raise ArgumentError("integers is for counts of rows or people: weighted counts need not be whole.")
         return whole_counts(self.answers) if integers else self.answers
 
     @property

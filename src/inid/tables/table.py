@@ -29,6 +29,7 @@ from inid.tables.facts import (
     read_keys,
     read_missing,
     read_people,
+    read_weight,
 )
 from inid.tables.person_features import Feature, PartRole, PersonFeatures, bits_for, read_feature
 from inid.tables.view import MOST_ROWS, View, of_people, read_condition, read_formula
@@ -372,6 +373,10 @@ class Table(Asking):
             query, before a person's rows are limited).
         bins: Per column of numbers its public bins, for synthetic rows: how many of one width between its bounds, or
             their edges, {"age": 16, "income": [0, 10_000, 100_000]}. Numbers outside are moved to the nearer end.
+        weight: A column of *design* weights: each is a function of the person's own record or of public facts, such as
+            the stratum. Counts, sums and means are weighted then. Calibrated or raked weights depend on everybody and
+            void the promise: fit released numbers to public totals afterwards, with `rake`.
+        max_weight: With `weight`, the public largest weight: larger ones are moved to it, negative ones to 0.
         person: For a view of several tables in a database, the person column of each: {"people": "pid", "visits":
             "patient"}. The column of `unit` must be one of these, as it is.
         public: The tables of such a view that hold nobody's data: [con.table("codes")].
@@ -405,6 +410,7 @@ class Table(Asking):
     max_rows: int
     domains: Domains
     bins: Mapping[str, Bins]
+    weight: tuple[str, float] | None
     origin: object = field(repr=False)
 
     def __init__(
@@ -420,6 +426,8 @@ class Table(Asking):
         domains: Mapping[str, Sequence[Key] | Ordered] = _NO_DOMAINS,
         other: Literal["cell", "drop"] = "cell",
         bins: Mapping[str, int | Sequence[float]] = _NO_BINS,
+        weight: str | None = None,
+        max_weight: float | None = None,
         person: Mapping[str, str] = _NO_PEOPLE,
         public: Sequence[object] = (),
         separator: str | None = None,
@@ -453,6 +461,10 @@ class Table(Asking):
         source.require("missing", list(fill))
         cut = read_bins(bins, read)
         source.require_numbers("bins", list(cut))
+        weights = read_weight(weight, max_weight)
+        source.require_numbers("weight", [] if weights is None else [weights[0]])
+        if weights is not None and isinstance(fill.get(weights[0]), (str, bool)):
+            raise ArgumentError(f"missing[{weight!r}] must be a number, since it is a weight.")
         known = read_domains(domains, other)
         for column, keys in known.keys.items():
             source.require_keys("domains", column, keys)
@@ -461,7 +473,7 @@ class Table(Asking):
             source.require_single("unit", owner.order)
         facts = {"source": source, "bounds": read, "person": owner, "neighbours": relation}
         facts |= {"missing": fill, "rows": guess, "max_rows": limit, "domains": known, "bins": cut}
-        facts["origin"] = object()
+        facts |= {"weight": weights, "origin": object()}
         for name, value in facts.items():
             object.__setattr__(self, name, value)
 
@@ -656,6 +668,11 @@ class Table(Asking):
         source, view = self.source, self.view
         if view.people is not None:
             raise ArgumentError("the table has one row a person already: state all features at once.")
+        if self.weight is not None:
+            raise ArgumentError(
+                "weights are of rows, and features have one row a person: make the table without weight=... for them.",
+                code="weights_elsewhere",
+            )
         if self.person is not None and self.person.column != person:
             raise ArgumentError(f"the table protects {self.person.column!r}: features are of that column's people.")
         source.require_people("per_person", person)

@@ -30,6 +30,8 @@ ASKED = "jobs refuse it by a code, before Python would, or ask for the form that
 CALLS = "no job calls this"
 
 NO_JOB_MEETS = {
+    ("tables", "for example totals={"): "rake is called by its users alone",
+    ("tables", "rake fits counts"): "likewise",
     ("accounting", "the plan holds a number"): PLANS,
     ("accounting", "Poisson subsampling"): STEPS,
     ("accounting", "charge <>"): STEPS,

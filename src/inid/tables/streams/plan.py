@@ -52,6 +52,8 @@ def period_query(
         query.check()
         return query
     derived = view.derived
+    if question.weight is not None:
+        facts |= {"weight": question.weight[0], "max_weight": question.weight[1]}
     stated = {"bounds": question.bounds, "missing": question.missing}
     facts |= {name: _of(columns, derived, computed=False) for name, columns in stated.items()}
     table = Table(data, **facts)

@@ -73,6 +73,7 @@ class NoisySums:
         self.slices = [slice(start, stop) for start, stop in zip(starts, ends.tolist(), strict=True)]
         self.scales = release.plan.scales
         self.half_steps = grid(self.scales) / 2
+        self.most_weight = 1.0 if layout.weight is None else layout.weight.most * layout.weight.step
         self._ratios: dict[tuple[int, int, float], Pair] = {}
 
     def value(self, at: int) -> Floats:
@@ -112,7 +113,7 @@ class NoisySums:
         at, count = statistic.sums[0], statistic.count
         failure = 1 - self.level if failure is None else failure
         covering = self._covering(at) if count is None else count
-        rows = np.full(self.value(at).shape, float(self.max_rows))
+        rows = np.full(self.value(at).shape, float(self.max_rows) * self.most_weight)
         if covering is not None:
             sliver = failure * _SLIVER if self.is_noisy(covering) else 0.0
             most = self.value(covering) + (self.reach(covering, sliver) if sliver else 0.0)
@@ -128,7 +129,9 @@ class NoisySums:
         """A released count of at least the rows that a sum adds up."""
         scope = set(self.layout.items[at].present)
         covering = (
-            place for place, item in enumerate(self.layout.items) if item.kind == "count" and set(item.present) <= scope
+            place
+            for place, item in enumerate(self.layout.items)
+            if item.kind in ("count", "weight") and set(item.present) <= scope
         )
         return next(covering, None)
 
@@ -137,7 +140,7 @@ class NoisySums:
         column = self.layout.values[statistic.columns[0]]
         at, count = statistic.sums[0], _placed(statistic.count)
         offset, (low, high) = self._offset(at, count, 1 - self.level)
-        number = np.maximum(self.value(count), 1)
+        number = np.maximum(self.value(count), min(1.0, self.most_weight))
         scale = np.hypot(self.scale(at), offset * self.scale(count)) / number
 
         def placed(values: Floats) -> Floats:
@@ -189,7 +192,7 @@ class NoisySums:
         column = self.layout.values[self.layout.items[at].columns[0]]
         low, high = self._ratio(at, count, failure)
         least, most, rounding = column.lower - column.middle, column.upper - column.middle, column.step / 2
-        value = np.clip(self.value(at) / np.maximum(self.value(count), 1), least, most)
+        value = np.clip(self.value(at) / np.maximum(self.value(count), min(1.0, self.most_weight)), least, most)
         lower, upper = np.clip(low - rounding, least, most), np.clip(high + rounding, least, most)
         return value, (np.minimum(lower, value), np.maximum(upper, value))
 
@@ -202,7 +205,7 @@ class NoisySums:
 
     def _new_ratio(self, at: int, count: int, failure: float) -> Pair:
         item = self.layout.items[at]
-        bounds = item.least * item.step, item.most * item.step
+        bounds = item.least * item.step / self.most_weight, item.most * item.step / self.most_weight
         if self.release.plan.mechanism == "gaussian":
             # Half a step is at most 2^-13 scales, and those of S and r N together at most sqrt(2) times this of theirs.
             z = -float(ndtri(failure / 2)) + math.sqrt(2.0) * 2.0 ** -(GRID_BITS + 1)
@@ -285,12 +288,13 @@ class Sum(ColumnStatistic):
     name = "sum"
 
     def placed(self, columns: tuple[str, ...], present: tuple[str, ...], sums: NeededSums) -> Statistic:
-        number = sums.count(present) if sums.values[columns[0]].middle != 0 else None
+        needed = sums.values[columns[0]].middle != 0 or sums.weight is not None  # which bounds the rounding of rows
+        number = sums.count(present) if needed else None
         return Statistic(self.name, columns, number, (sums.sum(columns[0], present),))
 
     def slopes(self, statistic: Statistic, grids: Sequence[Grid], rows: float) -> dict[int, float]:
         # Exact, where those of others are of first order.
-        count = {} if statistic.count is None else {statistic.count: abs(grids[0].middle)}
+        count = {} if statistic.count is None else {statistic.count: max(abs(grids[0].middle), grids[0].step / 2)}
         return {statistic.sums[0]: 1.0} | count
 
     def rounding(self, statistic: Statistic, layout: Layout, rows: float) -> float:
@@ -427,13 +431,23 @@ def lay_out(
     *,
     count: bool,
     people: bool = False,
+    weight: tuple[str, float] | None = None,
 ) -> Layout:
-    """The sums that a list of statistics needs."""
+    """The sums that a list of statistics needs.
+
+    Weights, and the values that they multiply, lie on grids of half as many bits, so that no product overflows. A
+    weight counts as it is on its grid, in every sum alike, so that a mean is one of exact weights.
+    """
     columns = dict.fromkeys(column for names in asked.values() for column in names)
     largest = largest_unit(max_rows)
     values = {column: Grid.of(column, bounds[column], largest) for column in columns}
     factors = {column: Grid.of(column, bounds[column], 2 * math.isqrt(largest)) for column in columns}
-    sums = NeededSums(values, factors)
+    weights = None if weight is None else Grid.from_zero(weight[0], weight[1], 2 * math.isqrt(largest))
+    if weight is None or weights is None:
+        sums = NeededSums(values, factors)
+    else:
+        values = factors
+        sums = NeededSums(values, factors, (weight[0], weights, weight[0] in filled))
 
     def present(*names: str) -> tuple[str, ...]:
         return tuple(name for name in names if name not in filled)
@@ -446,7 +460,7 @@ def lay_out(
     for name, cells in histogram.items():
         place = sums.histogram(name, cells, present(name) if isinstance(cells, Bins) else ())
         statistics.append(Statistic("histogram", (name,), histogram=place))
-    return Layout(tuple(statistics), tuple(sums.found), values, factors)
+    return Layout(tuple(statistics), tuple(sums.found), values, factors, weights)
 
 
 def slopes(statistic: Statistic, layout: Layout, rows: float) -> dict[int, float]:

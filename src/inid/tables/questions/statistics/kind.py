@@ -35,6 +35,7 @@ from inid.tables.facts import (
     read_columns,
     read_keys,
     read_missing,
+    read_weight,
 )
 from inid.tables.presentation import (
     KeyLabels,
@@ -47,6 +48,7 @@ from inid.tables.presentation import (
     plain_totals,
     protection,
     view_facts,
+    weights_in_words,
 )
 from inid.tables.query import Query
 from inid.tables.question import Question
@@ -77,13 +79,19 @@ class StatisticsQuestion(PublicFacts):
     bounds: Mapping[str, Bounds]
     missing: Mapping[str, object]
     count_distinct: bool = False
+    weight: tuple[str, float] | None = None
 
     @cached_property
     def layout(self) -> Layout:
         """The statistics and the sums they are made of."""
         filled = frozenset(self.missing)
         counted = {"count": self.count, "people": self.count_distinct}
-        return lay_out(self.columns, self.histogram, self.bounds, filled, self.max_rows, **counted)
+        return lay_out(self.columns, self.histogram, self.bounds, filled, self.max_rows, **counted, weight=self.weight)
+
+    @property
+    def assumed_count(self) -> float:
+        """What planning assumes of the count of one group; of weights, half of the largest in every row."""
+        return self.assumed_rows / len(self.cells) * (1.0 if self.weight is None else self.weight[1] / 2)
 
     @cached_property
     def cells(self) -> tuple[str, ...]:
@@ -188,6 +196,7 @@ class StatisticsQuestion(PublicFacts):
             "by": {column: list(keys) for column, keys in self.by.items()},
             "bounds": {column: list(pair) for column, pair in self.bounds.items()},
             "missing": dict(self.missing),
+            **({} if self.weight is None else {"weight": list(self.weight)}),
             **self.facts_to_dict(),
         }
 
@@ -213,6 +222,7 @@ class StatisticsQuestion(PublicFacts):
                 bounds=read_bounds(record["bounds"]),
                 missing=read_missing(record["missing"]),
                 count_distinct=bool(record.get("count_distinct", False)),
+                weight=read_weight(*record["weight"]) if "weight" in record else None,
                 **cls.facts_from_dict(record),
             )
             if made.count_distinct and made.person is None:
@@ -287,6 +297,7 @@ class Statistics(StatisticsQuestion, Question):
     method: ClassVar[str] = "statistics"
     options: ClassVar[tuple[str, ...]] = ("tolerance", "weights", "mechanism", "allocation", "order")
     adds_up: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = True
     knows_accuracy: ClassVar[bool] = True
     plans = TablePlan
     queries = StatisticsQuery
@@ -311,7 +322,9 @@ class Statistics(StatisticsQuestion, Question):
 
     def aggregations(self, table: Table) -> tuple[Aggregation, ...]:
         terms = tuple(
-            term for item in self.layout.items for term in item.terms(self.layout.values, self.layout.factors)
+            term
+            for item in self.layout.items
+            for term in item.terms(self.layout.values, self.layout.factors, self.layout.weight)
         )
         keys = {column: PublicKeys(column, tuple(listed)) for column, listed in self.by.items()}
         tables = (Grouping(tuple(keys), tuple(range(len(terms)))),)
@@ -376,6 +389,11 @@ class Statistics(StatisticsQuestion, Question):
     def _counts(self) -> list[bool]:
         return [label.startswith("count") for label in self.labels]
 
+    @property
+    def lead(self) -> str:  # type: ignore[override]
+        """What weighted numbers are, and on which condition the promise holds for them."""
+        return "" if self.weight is None else weights_in_words(self.weight)
+
     def blocks(self, estimates: Sequence[Estimate], labels: KeyLabels) -> list[EstimateBlock]:
         """The answers statistic by statistic, in the order in which they are released."""
         groups = tuple(named_levels(name, keys, labels) for name, keys in self.by.items())
@@ -414,6 +432,7 @@ class Statistics(StatisticsQuestion, Question):
             ("statistics", ", ".join(kinds)),
             ("groups", "; ".join(f"{name}: {listed_keys(keys)}" for name, keys in self.by.items())),
             ("protected", protection(self.person, self.neighbours)),
+            ("weights", weights_in_words(self.weight)),
             *view_facts(self.view, self.answer_keys()),
             ("rows assumed", "" if assumed is None else f"{assumed:,}, a public guess for planning"),
             ("rows at most", "" if limit == _USUAL_LIMIT else f"{limit:,}, stated in advance"),
@@ -447,7 +466,7 @@ def _columns(layout: Layout) -> list[str]:
 
 
 def _rows(asked: StatisticsQuestion) -> float:
-    return asked.assumed_rows / len(asked.cells)
+    return asked.assumed_count
 
 
 def _read(table: Table, stated: Mapping[str, Any]) -> dict[str, Any]:
@@ -486,8 +505,30 @@ def _read(table: Table, stated: Mapping[str, Any]) -> dict[str, Any]:
             "the query asks for nothing: pass count=True, mean=[...] or another statistic.", code="nothing_asked"
         )
     _check_fill(table, read, cells)
+    if table.weight is not None:
+        _check_weighted(table.weight[0], read, cells, count_distinct=count_distinct)
     found = {"count": count, "columns": read, "histogram": cells, "by": keys, "count_distinct": count_distinct}
+    found["weight"] = table.weight
     return found | {"bounds": table.bounds, "missing": table.missing} | StatisticsQuestion.facts_of(table)
+
+
+def _check_weighted(
+    weight: str, asked: Mapping[str, Sequence[str]], cells: Mapping[str, Bins | Categories], *, count_distinct: bool
+) -> None:
+    """Refuse what has no weighted form: weighted counts, sums and means have one."""
+    others = [name for name, columns in asked.items() if columns and name not in ("sum", "mean")]
+    others += ["histogram"] if cells else []
+    others += ["count_distinct"] if count_distinct else []
+    if others:
+        raise ArgumentError(
+            f"{others[0]} is not for a table with weights: ask for count, sum and mean, by groups or not.",
+            code="unweighted_statistic",
+            statistic=Argument(others[0]),
+        )
+    if any(weight in columns for columns in asked.values()):
+        raise ArgumentError(
+            f"{weight!r} is the column of weights: its sum is the weighted count, count=True.", code="weight_asked"
+        )
 
 
 def require_bounds(table: Table, asked: Mapping[str, Iterable[str]]) -> None:

@@ -18,7 +18,7 @@ from inid.report.plan_summary import nothing_to_gain
 from inid.sets import Allocation, Sensitivity
 from inid.tables.error_targets import UNITS
 from inid.tables.plan import Plan, PlannedNumber, fill_advice, rows_assumed, rows_in_words
-from inid.tables.presentation import COUNTED
+from inid.tables.presentation import COUNTED, weights_in_words
 from inid.tables.questions.statistics.column_statistics import range_of, rounding, slopes
 from inid.tables.questions.statistics.sensitivity import Layout, narrowest
 
@@ -160,6 +160,7 @@ class TablePlan(Plan):
                 f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}",
                 f"errors for {rows_in_words(self.question)}",
                 *self.question.view.lines(),
+                *filter(None, [weights_in_words(self.question.weight)]),
                 "",
                 *lines,
                 "",
@@ -186,7 +187,7 @@ class Planning:
     @property
     def rows(self) -> float:
         """The rows assumed in one cell."""
-        return self.question.assumed_rows / len(self.question.cells)
+        return self.question.assumed_count
 
     def plan(self, budget: Budget, *, mechanism: MechanismChoice, allocation: Allocation, order: float) -> TablePlan:
         """Weigh each sum by what its error does to the statistics, and plan with the set that gives the least error.
@@ -264,7 +265,7 @@ class Planning:
 
 def errors_alone(question: "StatisticsQuestion", mechanism: MechanismName) -> list[float]:
     """The error of each statistic when it is asked by itself, with one unit of the promise."""
-    rows, found = question.assumed_rows / len(question.cells), []
+    rows, found = question.assumed_count, []
     for statistic in question.layout.statistics:
         layout = question.layout.only(statistic)
         weighing = _weighing(layout, [1.0], rows, 2.0)

@@ -26,7 +26,7 @@ from inid.tables.facts import Bins, Categories
 class Item:
     """One released sum, or for a histogram one sum per cell of it."""
 
-    kind: Literal["count", "people", "sum", "product", "histogram"]
+    kind: Literal["count", "people", "sum", "product", "histogram", "weight", "weighted"]
     columns: tuple[str, ...]
     present: tuple[str, ...]
     least: int
@@ -65,8 +65,13 @@ class Item:
         """The largest change that replacing one row makes, where a row may also add nothing."""
         return max(self.most, 0) - min(self.least, 0)
 
-    def terms(self, values: Mapping[str, Grid], factors: Mapping[str, Grid]) -> list[Term]:
+    def terms(self, values: Mapping[str, Grid], factors: Mapping[str, Grid], weight: Grid | None = None) -> list[Term]:
         """What each row adds to each sum of the item, by the grids of columns that are added up and multiplied."""
+        if weight is not None and self.kind == "weight":
+            return [Value(self.columns[0], weight, self.present)]
+        if weight is not None and self.kind == "weighted":
+            column, own = self.columns
+            return [Pair((column, own), (values[column], weight), self.shift, self.present)]
         if self.cells is not None:
             return [Inside(self.columns[0], self.cells, at, self.present) for at in range(len(self.names))]
         if self.kind == "people":
@@ -108,6 +113,7 @@ class Layout:
     items: tuple[Item, ...]
     values: Mapping[str, Grid]
     factors: Mapping[str, Grid]
+    weight: Grid | None = None
 
     def only(self, statistic: Statistic) -> "Layout":
         """The layout of one of the statistics by itself, with the items that it needs."""
@@ -122,22 +128,29 @@ class Layout:
             place[statistic.product],
             place[statistic.histogram],
         )
-        return Layout((own,), tuple(self.items[at] for at in kept), self.values, self.factors)
+        return Layout((own,), tuple(self.items[at] for at in kept), self.values, self.factors, self.weight)
 
 
 class NeededSums:
     """The sums that statistics need, each once: a statistic asks for one and is told where it stands."""
 
-    def __init__(self, values: Mapping[str, Grid], factors: Mapping[str, Grid]) -> None:
+    def __init__(
+        self, values: Mapping[str, Grid], factors: Mapping[str, Grid], weight: tuple[str, Grid, bool] | None = None
+    ) -> None:
         self.found: dict[Item, int] = {}
         self.values, self.factors = values, factors
+        self.weight = weight
 
     def place(self, item: Item) -> int:
         """The position of a sum."""
         return self.found.setdefault(item, len(self.found))
 
     def count(self, present: tuple[str, ...]) -> int:
-        """The position of the number of rows that have a value in all of these columns."""
+        """The position of the number of rows that have a value in all of these columns; of weights, of their sum."""
+        if self.weight is not None:
+            own, grid, filled = self.weight
+            needed = present if filled else (*present, own)
+            return self.place(Item("weight", (own,), needed, 0, grid.most, grid.step))
         return self.place(Item("count", (), present, 1, 1, 1.0))
 
     def people(self) -> int:
@@ -145,8 +158,17 @@ class NeededSums:
         return self.place(Item("people", (), (), 0, 1, 1.0))
 
     def sum(self, column: str, present: tuple[str, ...]) -> int:
-        """That of the sum of a column's distances from the middle of its bounds, over those rows."""
+        """That of the sum of a column's distances from the middle of its bounds, over those rows, by weight if any.
+
+        A weighted row adds a whole number in [most weight * least, most weight * most]: the product of two numbers on
+        their grids.
+        """
         grid = self.values[column]
+        if self.weight is not None:
+            own, weights, filled = self.weight
+            needed = present if filled else (*present, own)
+            ends, step = (weights.most * grid.least, weights.most * grid.most), weights.step * grid.step
+            return self.place(Item("weighted", (column, own), needed, *ends, step))
         return self.place(Item("sum", (column,), present, grid.least, grid.most, grid.step))
 
     def product(self, first: str, second: str, present: tuple[str, ...]) -> int:
