@@ -13,7 +13,7 @@ WORKERS ?= $(shell expr $(CORES) + 1)
 FAST ?=
 PAPER ?=
 
-.PHONY: help demo test quick slow check format coverage oldest bench dist paper docs clean
+.PHONY: help demo test quick slow mutants check format coverage oldest bench dist paper docs clean
 
 help:  ## Show the targets.
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -49,6 +49,9 @@ quick: $(VENV)/.test  ## Run the unit tests and the examples of the docstrings: 
 
 slow: $(VENV)/.test  ## Run what make test leaves out: convex solvers, long Monte Carlo runs, the other examples of property tests.
 	INID_EXAMPLES=many $(PYTEST) -m "slow or examples" $(PYTEST_ARGS)
+
+mutants: $(VENV)/.test  ## Change single lines that privacy depends on: a test must fail for each (tests/mutants.py).
+	$(THREADS) $(BIN)/python tests/mutants.py
 
 coverage: $(VENV)/.test  ## Which lines of the package the tests run, in per cent.
 	$(PIP) pytest-cov

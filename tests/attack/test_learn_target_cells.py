@@ -49,3 +49,21 @@ def test_no_neighbour_moves_the_cells_further_than_the_plan_states(monkeypatch, 
     changes = [np.linalg.norm(one - other, ord=norm) for (_, one), (_, other) in pairwise(found)]
     assert max(changes) == pytest.approx(2 ** (1 / norm) if relation == "replace" else 1.0)
     assert max(changes) <= sensitivity.limits[place] <= max(changes) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("budget", [inid.PureDP(1.0), inid.ApproxDP(1.0, 1e-6)])
+@pytest.mark.parametrize("relation", ["replace", "zero_out", "add_remove"])
+def test_every_pass_over_the_columns_is_paid_for(budget, relation):
+    """A pass moves the sum of a column by a threshold each time: in l1 norm by all of them, in l2 by their root."""
+    limits = {}
+    for passes in (1, 4):
+        model = learn.PrivatePoissonRegressor(
+            budget=budget, bounds=(0, 1), bounds_y=(0, 16), passes=passes, neighbours=relation
+        ).fit(ROWS, COUNTS)
+        sensitivity = model.plan_.sensitivity
+        columns = sensitivity.counts == passes if passes > 1 else np.arange(len(sensitivity.counts)) < 3
+        limits[passes] = sensitivity.limits[columns][:3], 4 if sensitivity.norm == 1 else 2
+    (once, _), (often, growth) = limits[1], limits[4]
+    assert len(once) == len(often) == 3  # two columns and the intercept
+    assert often == pytest.approx(growth * once)
+    assert (often >= growth * once * (1 - 1e-12)).all()

@@ -79,7 +79,7 @@ def test_a_broken_zcdp_plan_does_not_pass():
         inid.NoisePlan.from_dict(record).verify()
 
 
-@pytest.mark.parametrize("ratio", [1e-9, 1e-3, 0.1, 1.0, 5.0, 40.0])
+@pytest.mark.parametrize("ratio", [1e-12, 1e-9, 1e-3, 0.1, 1.0, 5.0, 40.0])
 def test_one_ratio_is_root_half_pi_gdp(ratio):
     """2 Q(mu/2) <= exp(-e/2) at mu = e / norm_in_gaussian(1), which is exact as e goes to 0."""
     mpmath.mp.dps = 40
@@ -198,3 +198,19 @@ def test_baselines_take_the_noise_of_smaller_error(allocation, limits):
             for word in ("gaussian", "laplace")
         ]
         assert made.log2_error == min(errors)
+
+
+@pytest.mark.parametrize("rho", [1e-6, 0.02, 0.5, 3.0])
+def test_the_sum_of_ratios_that_zcdp_affords_diverges_by_no_more(rho):
+    """One ratio of that sum has the largest divergence, which is at most order times rho at every order."""
+    budget = inid.ZCDP(rho)
+    largest = max(math.sqrt(2 * rho), rho)
+    assert budget.admits("laplace", Fraction(largest * (1 - 1e-9)))
+    mpmath.mp.dps = 30
+    for share in np.linspace(0.9, 2.0, 12):
+        ratio = largest * float(share)
+        if budget.admits("laplace", Fraction(ratio)):
+            assert all(divergence(order, ratio) <= order * mpmath.mpf(str(rho)) for order in (1.01, 1.5, 2, 8, 100))
+        else:
+            assert share >= 1
+    assert not budget.admits("laplace", Fraction(largest * 1.2))

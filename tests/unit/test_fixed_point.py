@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from inid.fixed_point import fixed_columns, product_bits
+from inid.fixed_point import conversion_slack, fixed_columns, product_bits
 from inid.learn import Units, exact_moments
 
 LOWER, UPPER = np.array([-1.0, 0.0, 2.0]), np.array([1.0, 7.3, 5.0])
@@ -54,3 +54,12 @@ def test_moments_are_the_same_in_any_order_of_the_rows():
     exact = exact_moments(X, units, mean=True)
     for _ in range(3):
         np.testing.assert_array_equal(exact_moments(rng.permutation(X), units, mean=True), exact)
+
+
+@pytest.mark.parametrize("largest", [2**53, 2**53 + 1, 2**54, 2**54 + 2, 2**57 - 5, 2**62])
+def test_whole_numbers_lie_no_further_apart_as_floats_than_the_slack_says(largest):
+    draw = np.random.default_rng(5)
+    near = [largest - int(k) for k in [*range(40), *draw.integers(0, 2**50, 200)]]
+    stretched = [int(float(a)) - int(float(b)) - (a - b) for a in near for b in near]
+    assert max(stretched) <= conversion_slack(largest)
+    assert max(stretched) > 0 or conversion_slack(largest) == 0

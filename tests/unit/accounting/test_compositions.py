@@ -2,6 +2,7 @@
 
 import json
 import threading
+from dataclasses import replace
 from fractions import Fraction
 
 import mpmath as mp
@@ -207,6 +208,15 @@ def test_deeply_nested_records_are_refused() -> None:
     for broken in ({"plan": {"inid": 3}, "certificate": deep}, deep):
         with pytest.raises(inid.RecordError):
             inid.verify_record(broken)  # type: ignore[arg-type]
+
+
+def test_a_plan_that_breaks_its_promise_is_not_composed() -> None:
+    kept = inid.plan(BALL, inid.GaussianDP(0.5), mechanism="gaussian")
+    broken = replace(kept, run_scales=kept.run_scales / 2)
+    with pytest.raises(inid.GuaranteeError):
+        inid.compose(kept, broken)
+    with pytest.raises(inid.GuaranteeError):
+        inid.subsample(broken, rate=0.1)
 
 
 def test_a_zero_out_ledger_takes_both_relations_and_an_add_remove_ledger_one() -> None:

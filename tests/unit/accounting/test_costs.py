@@ -11,7 +11,9 @@ from scipy.special import ndtr, ndtri
 import inid
 from inid.accounting import costs
 from inid.mechanisms import laplace_mu_squared
+from internals import module_with
 
+promise_costs = module_with("inid.accounting", "promise_costs").promise_costs
 ALL = ("epsilon", "mu_squared", "rho", "renyi")
 ORDER = Fraction(9)
 SETS = {
@@ -152,3 +154,22 @@ def test_many_coordinates_make_short_amounts() -> None:
 def test_what_nobody_moves_costs_nothing() -> None:
     plan = inid.plan(inid.Sensitivity.box([0.0]), inid.ApproxDP(1.0, 1e-6), mechanism="gaussian")
     assert set(costs(plan, ALL, ORDER).values()) == {Fraction(0)}
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0])
+def test_a_pure_promise_costs_no_less_than_randomised_response_diverges(epsilon: float) -> None:
+    """Of all mechanisms with an epsilon, whatever their noise, it diverges most, at every order."""
+    found = promise_costs(inid.PureDP(epsilon), ALL, ORDER)
+    assert found["epsilon"] == Fraction(str(epsilon))
+    assert found["mu_squared"] is None
+    assert found["rho"] is not None
+    assert found["renyi"] is not None
+    yes = np.exp(epsilon) / (1 + np.exp(epsilon))
+    largest = 0.0
+    for order in (1.1, 1.5, 2.0, 4.0, float(ORDER), 50.0):
+        growth = yes**order * (1 - yes) ** (1 - order) + (1 - yes) ** order * yes ** (1 - order)
+        divergence = np.log(growth) / (order - 1)
+        largest = max(largest, divergence / order)
+        assert order != ORDER or divergence <= float(found["renyi"]) * (1 + 1e-6)
+    assert largest <= float(found["rho"]) * (1 + 1e-6)
+    assert largest >= 0.8 * float(found["rho"]) or epsilon > 1

@@ -1,5 +1,6 @@
 """Sums of quotients are exact while that is affordable, and rounded the way that was asked for beyond."""
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -8,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inid.numbers import RATIONAL_TERMS, arithmetic_used, quotient_sum, sqrt_up
+from internals import module_with
 
+float_down, float_up = (getattr(module_with("inid.numbers", name), name) for name in ("float_down", "float_up"))
 ANY = st.floats(-300, 300).map(lambda x: 10.0**x)
 
 
@@ -52,3 +55,10 @@ def test_square_roots_are_rounded_up_and_rational_ones_are_exact(value):
 def test_the_certificate_says_which_arithmetic_was_used():
     assert "rational" in arithmetic_used(RATIONAL_TERMS)
     assert "rounded up" in arithmetic_used(RATIONAL_TERMS + 1)
+
+
+@pytest.mark.parametrize("value", [Fraction(1, 3), 1 + Fraction(1, 2**60), 1 - Fraction(1, 2**60), Fraction(5, 4)])
+def test_floats_lie_on_the_side_asked_for_and_next_to_the_rational(value):
+    below, above = float_down(value), float_up(value)
+    assert Fraction(below) <= value <= Fraction(above)
+    assert above in (below, math.nextafter(below, math.inf))
