@@ -5,18 +5,20 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fractions import Fraction
 from hashlib import sha256
-from typing import Any
+from typing import Any, get_args
 
 from inid.accounting.composition import (
     CompositionProof,
     JointCharge,
     JointProof,
     composition_from_dict,
+    covers,
     joint_proof_of,
     proof_of,
 )
-from inid.accounting.costs import Amounts, Spending, amounts_to_text
+from inid.accounting.costs import Amounts, Currency, Spending, amounts_to_text, costs, read
 from inid.arguments import shown
 from inid.errors import GuaranteeError, RecordError
 from inid.planning import Certificate, NoisePlan
@@ -25,7 +27,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _CURVE_DIGITS = 1e-6
 _PROVED = {"plan", "certificate"}
 _NAMES = (  # of a charge, of a release, and of a choice
-    _PROVED | {"id", "time", "label", "by", "neighbours", "delta_taken", "cost"},
+    _PROVED | {"id", "time", "label", "by", "neighbours", "delta_taken", "cost", "order"},
     _PROVED | {"inid_release", "time", "label", "private", "values", "charge"},
     _PROVED | {"inid_selection", "time", "label", "private", "charge", "index", "candidates"},
 )
@@ -113,6 +115,7 @@ class Record:
             "plan": self.plan,
             "certificate": self.certificate,
             "cost": self.cost.to_dict(),
+            "order": None if self.cost.order is None else str(self.cost.order),
         }
 
     def __str__(self) -> str:
@@ -171,7 +174,28 @@ def verify_record(record: Record | Mapping[str, Any]) -> Certificate | Compositi
         raise RecordError("the record is nested too deeply: it was not written by this library.") from None
     if "inid_release" in record:
         _check_values(record.get("values"), proof)
+    if "cost" in record:
+        _check_cost(record, proof)
     return proof
+
+
+def _check_cost(record: Mapping[str, Any], proof: Certificate | CompositionProof | JointProof) -> None:
+    """Refuse a cost below what the plan takes, in the currencies that its ledger counts; delta is what it took."""
+    stored, plan, given = record["cost"], record["plan"], record.get("order")
+    if not (isinstance(stored, Mapping) and stored and stored.keys() <= set(get_args(Currency))):
+        raise RecordError("the cost in the record does not parse: it holds an amount for each currency of its ledger.")
+    taken, order = read(record.get("delta_taken", "0")), None if given is None else read(given)
+    if isinstance(proof, Certificate):
+        price: Amounts = costs(NoisePlan.from_dict(plan), tuple(stored), order)
+        least = Fraction(0)
+    else:
+        price = dict(proof.costs)
+        least = read(plan["delta"]) if isinstance(proof, JointProof) else Fraction(0)
+        if price.keys() != stored.keys() or (given is not None and order != proof.order):
+            raise RecordError("the cost in the record is in other currencies than its certificate: one was changed.")
+    kept = covers(stored, ((c, taken if c == "delta" else price[c]) for c in price))
+    if not kept or taken < least or stored.get("delta", str(taken)) != str(taken):
+        raise RecordError("the cost in the record is below what its plan takes: one of them was changed.")
 
 
 def _check_values(values: object, proof: Certificate | CompositionProof | JointProof) -> None:

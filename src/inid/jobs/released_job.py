@@ -277,7 +277,7 @@ def _published_before(record: Mapping[str, Any]) -> PublishedBefore:
         marked(
             Estimate("combination", one["name"], "", one["estimate"], one["lower"], one["upper"], one["std"]), TOO_NOISY
         )
-        for one in record.get("combinations", [])
+        for one in (record["combinations"] if proof.question.combines else ())
     ]
     blocks += [EstimateBlock("combination", line.column, (), (line,)) for line in lines]
     return PublishedBefore(

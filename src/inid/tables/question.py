@@ -80,7 +80,6 @@ class Question(PublicFacts, ABC):
     heading: ClassVar[str] = "Private statistics of a table"
     lead: ClassVar[str] = ""
     recorded: ClassVar[tuple[str, ...]] = ("answers",)  # what a record holds beside the question and the release
-    recorded_if_asked: ClassVar[tuple[str, ...]] = ()
     steps: ClassVar[int] = 1
     plans: ClassVar[type[Plan]]
     results: ClassVar[type[Result]] = Result

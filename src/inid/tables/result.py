@@ -61,9 +61,9 @@ def check_digest(record: Mapping[str, Any]) -> None:
     raise RecordError("the record was changed after it was made: its digest is that of another content.")
 
 
-def check_names(record: Mapping[str, Any], known: set[str], perhaps: set[str]) -> None:
+def check_names(record: Mapping[str, Any], known: set[str]) -> None:
     """Refuse a record that holds more, or less, than its format has."""
-    added, lost = sorted(record.keys() - known - perhaps), sorted(known - record.keys())
+    added, lost = sorted(record.keys() - known), sorted(known - record.keys())
     if added:
         raise RecordError(f'the record holds "{added[0]}", which is no part of one: it was added.')
     if lost:
@@ -282,10 +282,10 @@ class Result:
         """
         record = {"rules": RULES, "kind": self.question.kind, "level": self.level, "question": self.question.to_dict()}
         record |= self._answers_record() | {"release": self.release.to_dict()}
-        if combine:
+        if combine or self.question.combines:
             record["combinations"] = [
                 self.question.combination_record(name, cells, column, self.combine(cells, sum=column))
-                for name, (cells, column) in combine.items()
+                for name, (cells, column) in (combine or {}).items()
             ]
         if self.earlier:
             record |= {"promise": self.plan.budget.to_dict(), "earlier": [step.to_dict() for step in self.earlier]}

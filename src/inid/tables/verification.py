@@ -92,8 +92,8 @@ def _proved(record: Mapping[str, Any]) -> Proved:
     level, last = _number(record["level"]), record["release"]
     steps = [*record.get("earlier", ()), last]
     releases = [_release(step) for step in steps]
-    for step in steps:
-        verify_record(dict(step))
+    for step in steps:  # of the numbers only the question knows how many there are
+        verify_record({name: step[name] for name in ("plan", "certificate", "private")})
     promise = budget_from_dict(record["promise"]) if len(steps) > 1 else None
     _check_rules(record, question)
     if not (0 < level < 1 and all(np.isfinite(release.values).all() for release in releases)):
@@ -133,7 +133,7 @@ def _check_rules(record: Mapping[str, Any], question: Question) -> None:
     if record["rules"] is True or record["rules"] != RULES:
         raise RecordError("the record names rules that this version does not know: use the version that made it.")
     known = {*_RESULT, *question.recorded, *(("earlier", "promise") if question.steps > 1 else ())}
-    check_names(record, known, set(question.recorded_if_asked))
+    check_names(record, known)
     for step in (*record.get("earlier", ()), record["release"]):
         check_release(step)
     if _text(record["question"]) != _text(question.to_dict()):
@@ -200,7 +200,10 @@ def _publication_parts(record: Mapping[str, Any]) -> tuple[dict[str, Any], Joint
             raise RecordError("the record of the publication does not hold the record of each part.")
     except (KeyError, TypeError, ValueError, AttributeError):
         raise RecordError("the record of the publication does not parse: it is not whole, or was changed.") from None
-    return results, JointCharge.from_dict(record["charge"])
+    charge = JointCharge.from_dict(record["charge"])
+    if charge.promise is None:  # a ledger takes parts without one, and a publication has one
+        raise RecordError("the charge of the publication names no promise: the record was changed.")
+    return results, charge
 
 
 def synthetic_rows(

@@ -296,6 +296,43 @@ def test_a_certificate_that_quotes_a_curve_may_differ_in_its_last_digits() -> No
             verify_record(saying(factor))
 
 
+COSTS: list[tuple[inid.Budget, object, dict[str, object]]] = [
+    (inid.PureDP(1.0), laplace(0.5), {"epsilon": "49/100"}),
+    (inid.PureDP(1.0), laplace(0.5), {"epsilon": 0.5}),
+    (inid.PureDP(1.0), laplace(0.5), {"rubles": "1/2"}),
+    (inid.GaussianDP(1.0), gaussian(0.5), {"mu_squared": "1/5"}),
+    (inid.RenyiDP(3.0, 1.0), gaussian(0.5), {"renyi": "1/5"}),
+    (inid.ApproxDP(1.0, 1e-6), laplace(0.5), {"mu_squared": "1/100"}),
+    (inid.GaussianDP(1.0), inid.compose(gaussian(0.5), gaussian(0.5)), {"mu_squared": "1/4"}),
+    (inid.GaussianDP(1.0), inid.subsample(gaussian(0.01), rate=0.5, steps=3), {"mu_squared": "1/10000"}),
+]
+
+
+@pytest.mark.parametrize(("total", "plan", "forged"), COSTS)
+def test_a_cost_below_that_of_the_plan_is_refused(total, plan, forged) -> None:  # type: ignore[no-untyped-def]
+    ledger = Ledger(total=total)
+    ledger.charge(plan)
+    record = json.loads(json.dumps(ledger.history()[0].to_dict()))
+    verify_record(record)
+    for cost in ({**record["cost"], **forged}, {}, None, [0.5]):
+        with pytest.raises(inid.RecordError):
+            verify_record({**record, "cost": cost})
+    for order in ("4", 3.0, None):
+        if isinstance(total, inid.RenyiDP):
+            with pytest.raises(inid.RecordError):
+                verify_record({**record, "order": order})
+
+
+def test_what_a_charge_took_beside_its_noise_is_what_its_cost_says() -> None:
+    ledger = Ledger(total=inid.ApproxDP(1.0, 1e-6), reserve=1e-7)
+    ledger.charge(laplace(0.5), delta=1e-7)
+    record = ledger.history()[0].to_dict()
+    verify_record(record)
+    for changed in ({"delta_taken": "0"}, {"cost": {**record["cost"], "delta": "0"}}):
+        with pytest.raises(inid.RecordError):
+            verify_record({**record, **changed})
+
+
 def test_records_that_do_not_hold_are_refused() -> None:
     ledger = Ledger(total=inid.PureDP(1.0))
     ledger.charge(laplace(0.1))

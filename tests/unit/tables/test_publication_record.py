@@ -76,6 +76,10 @@ def _promise(made):
     made["charge"]["promise"]["epsilon"] = 0.5
 
 
+def _no_promise(made):
+    made["charge"]["promise"] = None
+
+
 def _delta(made):
     made["charge"]["delta"] = "0"
 
@@ -104,7 +108,20 @@ def _version(made):
     made["inid_publication"] = 1
 
 
-CHANGES = [_swap, _leave_out, _other_part, _promise, _delta, _answer, _question, _rules, _added, _nothing, _version]
+CHANGES = [
+    _swap,
+    _leave_out,
+    _other_part,
+    _promise,
+    _no_promise,
+    _delta,
+    _answer,
+    _question,
+    _rules,
+    _added,
+    _nothing,
+    _version,
+]
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change.__name__)

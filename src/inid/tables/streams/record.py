@@ -61,7 +61,7 @@ def verify_stream(record: Mapping[str, Any]) -> Certificate:
 def _verified(record: Mapping[str, Any]) -> Certificate:
     """What does not parse raises one of Python's own errors."""
     check_digest(record)
-    check_names(record, _KEYS, set())
+    check_names(record, _KEYS)
     formats = record["inid_stream"], record["rules"]
     if any(type(one) is not int for one in formats) or formats != (RECORD_FORMAT, RULES):
         raise RecordError("the record names rules that this version does not know: use the version that made it.")
@@ -77,7 +77,7 @@ def _verified(record: Mapping[str, Any]) -> Certificate:
     if not (isinstance(stored, list) and len(stored) == len(made)):
         raise RecordError("the record does not hold the answers of every period and total.")
     for own, one in zip(stored, made, strict=True):
-        check_names(own, {*_FACTS, "answers"}, set())
+        check_names(own, {*_FACTS, "answers"})
         if {name: own[name] for name in _FACTS} != {
             name: value for name, value in _result(one).items() if name in _FACTS
         }:
@@ -87,7 +87,7 @@ def _verified(record: Mapping[str, Any]) -> Certificate:
 
 
 def _release(record: Mapping[str, Any], plan: StreamPlan) -> StoredRelease:
-    check_names(record, _RELEASE, set())
+    check_names(record, _RELEASE)
     number, steps = record["number"], record["steps"]
     whole = type(number) is int and isinstance(steps, list) and all(type(step) is int for step in steps)
     if not (whole and 0 <= number < len(plan.periods) and len(steps) == plan.noise.dimension):

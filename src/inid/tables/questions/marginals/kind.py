@@ -85,8 +85,7 @@ class Marginals(MarginalsQuestion, Question):
     combines: ClassVar[bool] = True
     knows_accuracy: ClassVar[bool] = True
     heading: ClassVar[str] = "Private tables of counts"
-    recorded: ClassVar[tuple[str, ...]] = ("tables",)
-    recorded_if_asked: ClassVar[tuple[str, ...]] = ("combinations",)
+    recorded: ClassVar[tuple[str, ...]] = ("tables", "combinations")
     plans = MarginalsPlan
     results = MarginalsResult
 
@@ -267,7 +266,7 @@ class Marginals(MarginalsQuestion, Question):
         """Whole tables are stored, and combinations of their cells."""
         answers = TableAnswers(self, release, level)
         _compare_tables(record.get("tables"), answers)
-        combinations = record.get("combinations", [])
+        combinations = record["combinations"]
         if not isinstance(combinations, list):
             raise RecordError("the combinations of the record are no list: it was changed.")
         _compare_combinations(combinations, answers)
