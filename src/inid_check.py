@@ -637,6 +637,8 @@ def _check(record: object, what: str) -> list[Verdict]:
         return _check_publication(record, what)
     if "inid_release" in record and "private" not in record:
         raise Rejected("the record does not say that its noise was real")
+    if "found" in record:  # the plan is of the counts alone, and not of the delta by which keys appear
+        raise NotCovered("keys that were found in the table")
     if isinstance(record.get("release"), dict):  # of a table's question
         return _check(record["release"], what)
     if "inid_parts" in record:
@@ -706,7 +708,7 @@ def _check_publication(record: dict[str, Any], what: str) -> list[Verdict]:
         if not isinstance(release, dict) or release.get("plan") not in paid:
             raise NotCovered(f"the question {name[:40]!r}, whose plan is not one of the parts that were charged")
         paid.remove(release["plan"])
-        _check(release, what)
+        _check(result, what)
     return [Verdict("accepted", what, f"{_in_words(charge['promise'])}, {len(names)} questions")]  # type: ignore[index]
 
 

@@ -193,7 +193,7 @@ def test_after_a_success_the_page_is_green_and_the_refusal_comes_when_it_is_trie
         wait_until(lambda: page.input_value("#ledger") == "year.db" and page.input_value("#name") == "survey")
         page.select_option("#promise", "part")
         page.fill("#part", "1/3")
-        for left in ("2/3 of it is left", "1/3 of it is left", "Everything is spent"):
+        for left in ("2/3 of the ledger.", "1/3 of the ledger.", "Everything is spent"):
             planned(page)
             page.click("#ask-release")
             page.wait_for_selector("dialog[open]")

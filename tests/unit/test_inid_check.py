@@ -209,6 +209,20 @@ def test_a_publication_whose_question_was_not_charged_is_not_accepted(published)
     assert "accepted" not in answers(record)
 
 
+@pytest.mark.parametrize("keys", [["f"], ["f", "m", "x"]])
+def test_keys_that_were_found_verify_and_are_not_covered_by_the_checker(keys):
+    """One plan is of all their counts, however many were found; it does not hold the delta by which keys appear."""
+    rows = tables.Table(pd.DataFrame({"sex": keys * 400}))
+    query = rows.select_partitions("sex", delta=1e-6)
+    record = stored(query.release(query.plan(inid.PureDP(epsilon=5.0))).to_dict())
+    assert len(record["release"]["values"]) == len(keys)
+    tables.verify_result(record)
+    assert answers(record) == {"not covered"}
+    record["release"]["values"].append(400.0)
+    with pytest.raises(inid.errors.RecordError):
+        tables.verify_result(record | {"digest": tables.record_digest(record)})
+
+
 def test_a_ledger_with_one_charge_too_many_or_too_few_is_not_accepted(published, tmp_path):
     content = published[1].read_bytes()
     for change in (

@@ -50,7 +50,7 @@ NO_JOB_MEETS = {
     ("tables", "<> has no stated range"): CALLS,
     ("tables", "for example <>="): TYPES,
     ("tables", "the lazy frame"): FRAMES,
-    ("tables", "<> names <>, texts of a file that a lazy frame"): FRAMES,
+    ("tables", ", and stops at one that is not UTF-8"): FRAMES,
     ("tables", "the Spark frame"): FRAMES,
     ("tables", "the number of rows is public"): FRAMES,
     ("tables", "a database is asked through"): FRAMES,
@@ -150,8 +150,9 @@ def test_texts_that_a_page_can_show_name_no_command_without_a_code():
         for text in texts(path.read_text(encoding="utf-8"))
         if named.search(text)
     ]
-    adopted, written = found
+    adopted, registered, written = found
     assert "run inid ledger adopt." in adopted  # a copy of a ledger is made to count by a command alone
+    assert registered.endswith("name what inid release --record wrote.")  # entries of the registry are a command's
     assert written.startswith("write a name and its options")  # of a flag, which no page has
 
 
