@@ -31,8 +31,12 @@ class LevelColumn:
     keys: tuple[Key, ...] = ()
     bins: Bins | None = None
     fill: float | None = None
-    whole: bool = False
     other: bool = True
+
+    @property
+    def whole(self) -> bool:
+        """Whether its numbers come out whole: where all edges are, whatever type a frame has chosen by its values."""
+        return self.bins is not None and all(abs(edge) < 2**53 and edge.is_integer() for edge in self.bins.edges)
 
     @property
     def stated(self) -> int:
@@ -96,22 +100,22 @@ class LevelColumn:
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary."""
         edges = None if self.bins is None else list(self.bins.edges)
-        facts = {"keys": list(self.keys), "edges": edges, "fill": self.fill, "whole": self.whole}
+        facts = {"keys": list(self.keys), "edges": edges, "fill": self.fill}
         return {"name": self.name, **facts, "other": self.other}
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> "LevelColumn":
         """The column that `to_dict` described."""
-        name, other, whole = record["name"], record["other"], record["whole"]
-        if not (isinstance(name, str) and name and isinstance(other, bool) and isinstance(whole, bool)):
-            raise ArgumentError("the column of a record must have a name, and be whole or not.")
+        name, other = record["name"], record["other"]
+        if not (isinstance(name, str) and name and isinstance(other, bool)):
+            raise ArgumentError("the column of a record must have a name, and a level for what is unknown or none.")
         if record["edges"] is None:
             return cls(name, read_keys(name, record["keys"]), other=other)
         edges = tuple(float(edge) for edge in record["edges"])
         if len(edges) < 3 or not all(low < high for low, high in pairwise(edges)):
             raise ArgumentError("the bins of a record must lie between increasing edges.")
         fill = None if record["fill"] is None else float(record["fill"])
-        return cls(name, bins=Bins(edges), fill=fill, whole=whole, other=other)
+        return cls(name, bins=Bins(edges), fill=fill, other=other)
 
 
 def read_level_columns(table: Table, asked: object) -> tuple[LevelColumn, ...]:
@@ -144,9 +148,8 @@ def _column(table: Table, name: str) -> LevelColumn:
         return LevelColumn(name, table.domains.keys[name], other=other)
     if isinstance(fill, (str, bool)):
         raise ArgumentError(f"missing[{name!r}] must be a number, since the column has bins of numbers.")
-    whole = bool(table.source.schema[name].is_integer())
     number = None if fill is None else float(fill)  # type: ignore[arg-type]
-    return LevelColumn(name, bins=table.bins[name], fill=number, whole=whole, other=other)
+    return LevelColumn(name, bins=table.bins[name], fill=number, other=other)
 
 
 def coded_view(source: Engine, columns: Sequence[LevelColumn]) -> tuple[View, Domains]:
