@@ -3,11 +3,13 @@
     python -m bench.dpsgd_gpu                       # writes results/bench/training-gpu-*.md
     python -m bench.dpsgd_gpu --device cpu --small  # the same code on small models, to see that it runs
     python -m bench.dpsgd_gpu --jobs 'bert;vit;gpt2' --rounds 12
+    python -m bench.dpsgd_gpu --large               # a Llama of 1.2 billion weights, whole and by adapters
 
 Medians; every case in the same process, one after another, non-private steps before and after. Ratios are to the
 fastest non-private loop of the run, on the same full physical batch; "recorded" is a CUDA graph of forward and backward
 (`dpsgd.captured_backward`; for plain steps torch's own), and has a second ratio, to the recorded plain step. Batches
-are drawn before the clock starts, and what drawing takes is printed apart, as is what padding costs. Opacus (pure
+are drawn before the clock starts, and what drawing takes is printed apart, as is what padding costs. Memory is the peak of a step, and apart that of the first, in which the
+model is checked. Opacus (pure
 Python) is taken from INID_BENCH_PEERS, a folder of unpacked wheels, or from the environment. The signal lost to
 allowances is measured on some examples of the first step, against norms in float64.
 """
@@ -33,12 +35,13 @@ from torch import Tensor
 
 from bench._gpu_jobs import Job, ResNetJob
 from bench._hugging_face import SHAPES, HuggingFaceJob
+from bench._large_models import LARGE, LargeJob
 from bench._result_table import ResultTable, this_machine
 from internals import module_with
 
 MEASURED = 3  # examples whose norms are worked out in float64
 # Most times the plain step and most memory, per layer and globally, and the most signal lost to allowances.
-GOALS = {
+GOALS: dict[str, tuple[tuple[float, float | None], tuple[float, float | None], float | None]] = {
     "128x128": ((1.6, 1.05), (1.6, 1.1), 0.06),
     "32x256": ((2.0, 1.1), (2.0, 1.15), 0.10),
     "8x1024": ((2.0, 1.1), (2.0, 1.15), 0.13),
@@ -46,7 +49,12 @@ GOALS = {
     "bert": ((1.5, None), (1.5, None), 0.06),
     "vit": ((1.5, None), (1.5, None), 0.06),
     "gpt2": ((1.5, None), (1.5, None), 0.06),
+    "llama": ((1.35, 1.15), (1.35, 1.15), None),
+    "llama-checkpointed": ((1.35, 1.15), (1.35, 1.15), None),
+    "lora": ((1.15, 1.05), (1.15, 1.05), None),
 }
+USUAL = [name for name in GOALS if name not in LARGE]
+LARGE_CASES = ["non-private", "inid per layer", "inid global", "non-private again"]
 
 
 @dataclass
@@ -238,11 +246,16 @@ def measured(job: Job, make: Callable[[Job], Case]) -> dict[str, Any]:
             torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
 
+    def peak() -> float:
+        return torch.cuda.max_memory_allocated() / 2**30 if on_gpu else 0.0
+
     forget()
     case = make(job)
+    first = 0.0
     for at in range(case.warm):
         case.prepare()
         case.step()
+        first = first or peak()
         if at == 0 or (at == case.warm - 1 and not case.whole_peak):
             forget()  # what the first step alone needs, to see that the model keeps examples apart
     times, drawing = [], []
@@ -256,13 +269,13 @@ def measured(job: Job, make: Callable[[Job], Case]) -> dict[str, Any]:
         wait()
         drawing.append(1000 * (start - begun))
         times.append(1000 * (time.perf_counter() - start))
-    peak = torch.cuda.max_memory_allocated() / 2**30 if on_gpu else 0.0
     lost = case.lost or []
     return {
         "ms": statistics.median(times),
         "fastest": min(times),
         "drawing": statistics.median(drawing),
-        "GB": peak,
+        "GB": peak(),
+        "first GB": first,
         "lost": statistics.mean(lost) if lost else None,
         "most lost": max(lost) if lost else None,
     }
@@ -296,7 +309,10 @@ def table(job: Job, names: list[str]) -> None:
     torch.set_float32_matmul_precision(job.precision)
     print(f"\n{job.name}, {job.device}, physical batches of {job.rows()}\n")
     print(f"Padding, apart: {100 * padding(job):.0f} % of the rows at a sampling rate of 1/50.")
-    print(f"Signal lost to allowances: at most {100 * GOALS[job.name][2]:.1f} % wanted.\n" if not job.small else "")
+    most_lost = GOALS[job.name][2]
+    print(
+        f"Signal lost to allowances: at most {100 * most_lost:.1f} % wanted.\n" if most_lost and not job.small else ""
+    )
     found: dict[str, dict[str, Any]] = {}
     columns = (
         "",
@@ -305,6 +321,7 @@ def table(job: Job, names: list[str]) -> None:
         "to recorded",
         "GB",
         "memory (at most)",
+        "at the first step",
         "lost (most)",
         "drawing, ms",
     )
@@ -322,10 +339,10 @@ def table(job: Job, names: list[str]) -> None:
             try:
                 found[name] = measured(job, CASES[name])
             except ImportError as error:
-                lines.add(name, f"skipped: {error}", *[""] * 6)
+                lines.add(name, f"skipped: {error}", *[""] * 7)
                 continue
             except torch.OutOfMemoryError:
-                lines.add(name, "out of memory", *[""] * 6)
+                lines.add(name, "out of memory", *[""] * 7)
                 continue
             lines.add(*cells(job, name, found))
             print(json.dumps({"case": name, "job": job.name, **found[name]}), file=sys.stderr, flush=True)
@@ -346,6 +363,7 @@ def cells(job: Job, name: str, found: dict[str, dict[str, Any]]) -> list[str]:
         beside,
         "" if name == "non-private, recorded" else f"{own['GB']:.1f}",  # it took its memory before the measurement
         "" if name == "non-private, recorded" else memory + (f" ({most_memory})" if most_memory else ""),
+        f"{own['first GB'] / loops[0]['first GB']:.2f}" if loops and loops[0]["first GB"] else "",
         share,
         f"{own['drawing']:.1f}",
     ]
@@ -388,7 +406,8 @@ def main() -> None:
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--small", action="store_true", help="small models")
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--jobs", default=";".join(GOALS), help="with ; between, for example 32x256;resnet")
+    parser.add_argument("--large", action="store_true", help="a Llama of 1.2 billion weights, whole and by adapters")
+    parser.add_argument("--jobs", default=";".join(USUAL), help="with ; between, for example 32x256;resnet")
     parser.add_argument("--cases", default=";".join(CASES), help="names, with ; between")
     parser.add_argument("--profile", action="store_true", help="only what the GPU spends a private step on")
     parser.add_argument("--host", action="store_true", help="only what the host spends private steps on")
@@ -399,11 +418,15 @@ def main() -> None:
     if peers := os.environ.get("INID_BENCH_PEERS"):
         sys.path.insert(0, peers)
     warnings.simplefilter("ignore")
+    if given.large:
+        given.jobs, given.cases = ";".join(LARGE), ";".join(LARGE_CASES)
     for name in given.jobs.split(";"):
         common = (name, given.device, given.small, given.rounds)
         job = ResNetJob(*common, precision="high", bound=1.0) if name == "resnet" else Job(*common)
         if name in SHAPES:
             job = HuggingFaceJob(*common)
+        if name in LARGE:
+            job = LargeJob(*common)
         if given.profile or given.host:
             (profiled if given.profile else profiled_on_the_host)(job)
         else:
