@@ -1,4 +1,4 @@
-"""A Llama of 1.2 billion weights, as `dpsgd_gpu --large` trains it: whole, with checkpoints, and by adapters of peft."""
+"""A Llama of 1.2 billion weights, as `dpsgd_gpu --large` trains it: whole, with checkpoints, and by peft's adapters."""
 
 from functools import partial
 from typing import Any

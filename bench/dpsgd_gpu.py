@@ -8,10 +8,10 @@
 Medians; every case in the same process, one after another, non-private steps before and after. Ratios are to the
 fastest non-private loop of the run, on the same full physical batch; "recorded" is a CUDA graph of forward and backward
 (`dpsgd.captured_backward`; for plain steps torch's own), and has a second ratio, to the recorded plain step. Batches
-are drawn before the clock starts, and what drawing takes is printed apart, as is what padding costs. Memory is the peak of a step, and apart that of the first, in which the
-model is checked. Opacus (pure
-Python) is taken from INID_BENCH_PEERS, a folder of unpacked wheels, or from the environment. The signal lost to
-allowances is measured on some examples of the first step, against norms in float64.
+are drawn before the clock starts, and what drawing takes is printed apart, as is what padding costs. Memory is the
+peak of a step, and apart that of the first, in which the model is checked. Opacus (pure Python) is taken from
+INID_BENCH_PEERS, a folder of unpacked wheels, or from the environment. The signal lost to allowances is measured on
+some examples of the first step, against norms in float64.
 """
 
 import argparse
