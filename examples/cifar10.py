@@ -126,11 +126,7 @@ def train(options: argparse.Namespace) -> dict[str, object]:
         module=model,
         optimizer=torch.optim.SGD(_by_rate(model, options), lr=options.lr, momentum=options.momentum),
         data_loader=DataLoader(data, batch_size=options.batch_size),
-        **(
-            {"noise_multiplier": options.noise_multiplier}
-            if options.noise_multiplier
-            else {"target_epsilon": options.epsilon, "target_delta": options.delta, "epochs": options.epochs}
-        ),
+        **_promise(options, len(data)),
         max_grad_norm=options.max_grad_norm,
         clipping=options.clipping,
         allocation=options.allocation,
@@ -157,7 +153,7 @@ def train(options: argparse.Namespace) -> dict[str, object]:
             _keep(options.checkpoint, model, private.optimizer, schedule, done, average)
             if not options.quiet:
                 right = accuracy(average.module() if average else model, test)
-                _show(done, options.epochs, loss, private.accountant.get_epsilon(options.delta), right)
+                _show(done, options.epochs, loss, _spent(private, options.delta), right)
     if device.type == "cuda":
         torch.cuda.synchronize()
     _keep(options.checkpoint, model, private.optimizer, schedule, done, average)
@@ -167,7 +163,7 @@ def train(options: argparse.Namespace) -> dict[str, object]:
     return {
         "accuracy": accuracy(tested, test),
         "accuracy_mirrored": accuracy(tested, test, mirrored=True),
-        "epsilon": private.accountant.get_epsilon(options.delta),
+        "epsilon": _spent(private, options.delta),
         "steps": private.accountant.steps,
         "epochs_done": done,
         "private": private.accountant.private,
@@ -175,6 +171,29 @@ def train(options: argparse.Namespace) -> dict[str, object]:
         "milliseconds_per_step": milliseconds,
         "thresholds": private.optimizer.thresholds,
     }
+
+
+def _promise(options: argparse.Namespace, examples: int) -> dict[str, float]:
+    """The noise, or the promise that it has to keep.
+
+    Pure promises (a delta of 0) are for Laplace noise: Poisson samples of rate q turn a step of epsilon e into one of
+    log(1 + q (exp(e) - 1)), and epsilons add up over the steps.
+    """
+    if options.noise_multiplier:
+        return {"noise_multiplier": options.noise_multiplier}
+    if options.delta:
+        return {"target_epsilon": options.epsilon, "target_delta": options.delta, "epochs": options.epochs}
+    rate = options.batch_size / examples
+    steps = options.epochs * max(1, round(1 / rate))
+    return {"noise_multiplier": 1 / math.log1p(math.expm1(options.epsilon / steps) / rate)}
+
+
+def _spent(private: dpsgd.PrivateTraining, delta: float) -> float:
+    """The epsilon that the run has spent at this delta."""
+    if delta:
+        return private.accountant.get_epsilon(delta)
+    history = private.accountant.history
+    return sum(each.steps * math.log1p(each.sample_rate * math.expm1(1 / each.noise_multiplier)) for each in history)
 
 
 def _by_rate(model: nn.Module, options: argparse.Namespace) -> list[dict[str, object]]:
@@ -318,7 +337,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     add("--shift", type=int, default=4, help="views are moved by up to so many pixels")
     add("--average", type=float, default=None, help="test a moving average of the parameters with this decay: 0.999")
     add("--epsilon", type=float, default=8.0, help="what the run may cost")
-    add("--delta", type=float, default=1e-5, help="what the run may cost")
+    add("--delta", type=float, default=1e-5, help="what the run may cost; 0 is for Laplace noise")
     add("--noise-multiplier", type=float, default=None, help="instead of --epsilon")
     add("--lr", type=float, default=1.0, help="the learning rate")
     add("--momentum", type=float, default=0.9, help="of stochastic gradient descent")

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import math
 import re
 import sys
 from pathlib import Path
@@ -57,6 +58,15 @@ def test_other_options_run(example, clipping, capsys):
     options = ["--clipping", clipping, "--thresholds", "flat", "--epochs", "1", "--quiet", "--schedule", "cosine"]
     example.main([*TINY, *options, "--filter-size", "0.05", "--filter-lr", "0.5", "--centre", "--every", "5"])
     assert "(3 steps" in capsys.readouterr().out
+
+
+def test_laplace_noise_keeps_a_pure_promise(example):
+    options = [*TINY[:-2], "--mechanism", "laplace", "--delta", "0", "--epochs", "2", "--quiet"]
+    result = example.train(example.parse([*options, "--epsilon", "6"]))
+    step = math.log1p((math.exp(1 / result["noise_multiplier"]) - 1) / 3)  # one of rate 1/3
+    assert result["steps"] == 6
+    assert 6 * step == pytest.approx(6, rel=1e-12)
+    assert result["epsilon"] == pytest.approx(6, rel=1e-12)
 
 
 def test_filters_are_centred_and_brought_to_one_size(example):
