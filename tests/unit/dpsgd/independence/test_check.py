@@ -100,6 +100,26 @@ def test_layers_of_zeros_are_filled_in_without_spending_the_users_randomness():
     assert not net[1].weight.any()
 
 
+class Warming(nn.Module):
+    """Rounds differently in its first calls, as kernels do that are compiled or chosen then; may mix examples."""
+
+    def __init__(self, cold, mixing):
+        super().__init__()
+        self.first, self.last, self.left, self.mixing = nn.Linear(2, 3), nn.Linear(3, 1), iter(range(cold)), mixing
+
+    def forward(self, x):
+        h = self.first(x)
+        h = h if next(self.left, None) is None else h * (1 + 4 * torch.finfo(h.dtype).eps)
+        return self.last(h + self.mixing * h.mean(0) if self.mixing else h)
+
+
+@pytest.mark.parametrize("cold", range(2, 20, 3))
+def test_kernels_that_round_differently_in_the_first_runs_are_not_taken_for_mixing(cold):
+    train(Warming(cold, 0.0))
+    with pytest.raises(GuaranteeError, match="does not see every example"):
+        train(Warming(cold, 1e-3))
+
+
 def held(gradient):
     return gradient.clamp(-1e3, 1e3)  # entry by entry, which is each example's own
 
