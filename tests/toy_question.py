@@ -29,7 +29,7 @@ class LeaderPlan(PlanOfSteps):
         seen = {"opponent": None, "promise": self.promise, "steps": self.steps}
         return PlanSummary(self.steps[-1], (line,), {"iid": 1.0, "spr": 1.0}, None, **seen)
 
-    def __str__(self):
+    def in_words(self):
         return f"The largest {self.question.column} and its rows, in two steps under {self.budget}"
 
 

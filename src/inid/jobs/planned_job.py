@@ -21,7 +21,7 @@ from inid.report.wording import belief_after, detection_rate, plain_number
 from inid.schema import Naming
 from inid.tables import Publication, PublicationPlan
 from inid.tables.engines import Engine
-from inid.tables.plan import Plan
+from inid.tables.plan import Plan, delta_remarks
 from inid.tables.query import Query
 
 
@@ -258,13 +258,16 @@ def _most_cells(planned: PlannedJob, question: TableQuestion) -> int:
 
 
 def _promise(planned: PlannedJob) -> list[str]:
+    questions = [plan.question for plan in planned.plans.values()]
+    remarks = delta_remarks(planned.budget, questions[0]) if questions else []
     if detection_rate(planned.budget) < _WEAK:
-        return []
+        return remarks
     return [
+        *remarks,
         (
             "This promise is weak: somebody who began with an even chance can become "
-            f"{belief_after(planned.budget).percent} sure that somebody is in the table."
-        )
+            f"{belief_after(planned.budget).words} that somebody is in the table."
+        ),
     ]
 
 

@@ -27,7 +27,7 @@ class Estimate:
     lower: float | None
     upper: float | None
     std: float | None
-    keys: Mapping[str, str | int | bool] = field(default_factory=dict)
+    keys: Mapping[str, str | int | bool | float] = field(default_factory=dict)
     too_noisy: bool = False
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """A plan line by line, beside what i.i.d. noise and an equal split of the same promise would give."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +15,7 @@ from inid.promises import Budget
 from inid.report.wording import plain_ratio
 
 BASELINES = ("iid", "spr")
-_NO_GAIN = 1.001  # a gain below 0.1 % is called none, as in the remark
+_NO_GAIN = 1.005  # a gain that would be printed as 1.00 times is called none, as in the remark
 _SAME = 0.01  # of a ratio: two gains that differ by more count different things
 
 
@@ -90,6 +91,8 @@ class PlanSummary:
         iid, spr = (plain_ratio(self.gains[name]) for name in BASELINES)
         # A footnote: i.i.d. noise ignores that columns have different units, so that any method beats it by far.
         beside = "" if iid == spr else f" (i.i.d. noise: {iid} times)"
+        if not self.gains["spr"] > _NO_GAIN:
+            return f"I.i.d. noise would have {iid} times the expected {self.error_name}{unit}."
         opponent = self.opponent[0].upper() + self.opponent[1:]
         return f"{opponent} would have {spr} times the expected {self.error_name}{unit}{beside}."
 
@@ -179,7 +182,7 @@ def nothing_to_gain(gains: Mapping[str, float]) -> str | None:
     'Nothing to gain: an equal split is already optimal here.'
     """
     names = {"iid": "i.i.d. noise", "spr": "an equal split"}
-    equal = [name for key, name in names.items() if gains[key] <= _NO_GAIN]
+    equal = [name for key, name in names.items() if gains.get(key, math.inf) <= _NO_GAIN]
     if not equal:
         return None
     return f"Nothing to gain: {' and '.join(equal)} {'are' if len(equal) > 1 else 'is'} already optimal here."

@@ -162,6 +162,11 @@ class Belief(NamedTuple):
         """How sure, in percent: whole ones below 99, then tenths."""
         return f"{100 * self.sure:.{0 if self.sure < 0.985 else 1}f}".replace("100.0", "100") + " %"
 
+    @property
+    def words(self) -> str:
+        """The same in words: nobody is 100 % sure."""
+        return "all but certain" if self.percent == "100 %" else f"{self.percent} sure"
+
 
 def belief_after(budget: Budget) -> Belief:
     """What a promise leaves of an even chance: at most e^epsilon : 1, but for a chance of delta.
@@ -197,7 +202,7 @@ def belief_in_words(budget: Budget) -> str:
 
 
 def _limit(belief: Belief) -> str:
-    return "all but certain" if belief.percent == "100 %" else f"about {belief.percent} sure at most"
+    return belief.words if belief.percent == "100 %" else f"about {belief.words} at most"
 
 
 def detection_in_words(budget: Budget) -> str:

@@ -424,7 +424,7 @@ def stream_plan_parts(live: LiveStream) -> dict[str, str]:
         "facts": rendered(
             "facts.html",
             facts=facts,
-            remark=None if plan.gain > 1 else plan.gain_in_words(),
+            remark=" ".join(filter(None, [plan.nothing_gained, plan.who_is_left_out(), plan.every_in_words()])),
             gain=None,
         ),
         "chart": rendered("stream_errors.html", head=table[0], rows=table[1:], label=plan.statistics[0][0]),

@@ -12,6 +12,7 @@ from inid.errors import GuaranteeError
 from inid.numbers.decimals import decimal_fraction, decimal_up
 from inid.planning import Certificate, NoisePlan
 from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
+from inid.report.wording import belief_after
 from inid.sets import Neighbours
 from inid.tables.error_targets import worse_numbers, worse_sentence
 from inid.tables.presentation import plot_summary
@@ -59,6 +60,35 @@ def rows_in_words(question: PublicFacts) -> str:
     """The number of rows that a plan assumes, and whether anybody stated it."""
     nominal = ", a nominal guess: pass Table(rows=...) for your own"
     return f"{question.assumed_rows} rows" + ("" if question.rows else nominal)
+
+
+_LARGE_EPSILON = 10.0
+
+
+def promise_remarks(promise: Budget, question: PublicFacts) -> list[str]:
+    """What is to be said of a promise that keeps little: epsilon above 10, or delta above 1 / rows."""
+    remarks = []
+    belief = belief_after(promise)
+    if belief.sure > 1 / (1 + math.exp(-_LARGE_EPSILON)):
+        remarks.append(
+            f"{promise} has an epsilon above {_LARGE_EPSILON:g}, which hides next to nothing: somebody who began with "
+            "an even chance can become all but certain of one person."
+        )
+    return remarks + delta_remarks(promise, question)
+
+
+def delta_remarks(promise: Budget, question: PublicFacts) -> list[str]:
+    """What is to be said of a delta above 1 / rows."""
+    delta = promise.delta if isinstance(promise, ApproxDP) else 0.0
+    if not delta * question.assumed_rows > 1:
+        return []
+    rows = f"{question.assumed_rows:,}" + ("" if question.rows else ", a nominal guess")
+    return [
+        (
+            f"delta={delta:g} is above 1 / rows (of {rows}): to publish a row as it is, with this probability, would "
+            "keep the same promise. Promise a smaller delta."
+        )
+    ]
 
 
 def whole_promise(budget: Budget, delta: float) -> ApproxDP | None:
@@ -146,6 +176,14 @@ class Plan(ABC):
         ['mean(age)']
         """
         return plot_summary(self.summary(), ax)
+
+    @abstractmethod
+    def in_words(self) -> str:
+        """The plan as it prints, without what is to be said of its promise."""
+
+    def __str__(self) -> str:
+        promise = self.budget if self.whole_promise is None else self.whole_promise
+        return "\n".join([self.in_words(), *promise_remarks(promise, self.question)])
 
     @abstractmethod
     def summary(self) -> "PlanSummary":

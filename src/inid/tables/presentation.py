@@ -157,16 +157,24 @@ def answer_columns(
 ) -> dict[str, list[Any]]:
     """The answers column by column: statistic, column, one column per key, estimate, lower, upper, std.
 
-    A key that not every answer has is a text, empty where there is none: engines take one type in a column.
+    A key that an answer has not is None. Keys of different kinds in one column are texts: engines take one type there.
     """
     words = read_labels(labels, label_columns(rows) if labels else (), named_columns(rows)).keys
     columns: dict[str, list[Any]] = {**first, **{name: [getattr(row, name) for row in rows] for name in FIXED[:2]}}
     for name in dict.fromkeys([*keys, *(name for row in rows for name in row.keys)]):
-        found = [labelled(row.keys[name], _column(name, row), words) if name in row.keys else "" for row in rows]
-        mixed = len({type(key) for key in found}) > 1
-        columns[f"{name}_key" if name in (*FIXED, *first) else name] = [str(key) for key in found] if mixed else found
+        found = [labelled(row.keys[name], _column(name, row), words) if name in row.keys else None for row in rows]
+        columns[f"{name}_key" if name in (*FIXED, *first) else name] = _of_one_type(found)
     numbers = [row.to_dict() for row in rows]
     return columns | {name: [parts[name] for parts in numbers] for name in NUMBERS}
+
+
+def _of_one_type(keys: list[Any]) -> list[Any]:
+    """Keys of one column: as they are, as floats where some are fractions, else as texts."""
+    types = {type(key) for key in keys if key is not None}
+    if len(types) < 2:
+        return keys
+    way = float if types == {int, float} else str
+    return [None if key is None else way(key) for key in keys]
 
 
 def _column(name: str, row: "Answer") -> str:
@@ -177,12 +185,15 @@ def _column(name: str, row: "Answer") -> str:
 def short_table(rows: Sequence["Answer"], head: str, level: float) -> str:
     """The first answers as a text."""
     columns = answer_columns(rows[:_SHOWN])
-    words = [name for name in columns if name not in NUMBERS and any(value != "" for value in columns[name])]
+    words = [
+        name for name in columns if name not in NUMBERS and any(value not in ("", None) for value in columns[name])
+    ]
     table = [[*words, "estimate", f"{100 * level:.4g}% interval"]]
     for at in range(len(columns["estimate"])):
         estimate, lower, upper = (columns[name][at] for name in NUMBERS[:3])
         ends = f"[{lower:.6g}, {upper:.6g}]"
-        table.append([*(str(columns[name][at]) for name in words), f"{estimate:.6g}", ends])
+        keys = (columns[name][at] for name in words)
+        table.append([*("" if key is None else str(key) for key in keys), f"{estimate:.6g}", ends])
     more = len(rows) - _SHOWN
     lines = aligned(table, left=len(words))
     return "\n".join([head, *lines, *([f"... and {more} more"] if more > 0 else [])])
@@ -192,7 +203,10 @@ _MOST_PANELS = 12
 
 
 def plot_summary(summary: PlanSummary, ax: "Axes | None" = None) -> "Axes":
-    """The expected error of each statistic beside an equal split and its tolerance; of many, the worst forty."""
+    """The expected error of each statistic beside an equal split and its tolerance; of many, the worst forty.
+
+    What is left out is said above the picture.
+    """
     lines = sorted(summary.lines, key=lambda line: -line.deviation / (line.tolerance or line.deviation))
     kept = {line.label for line in lines[: figures.MOST_LABELS]}
     shown = [line for line in summary.lines if line.label in kept][: figures.MOST_LABELS]
@@ -200,19 +214,28 @@ def plot_summary(summary: PlanSummary, ax: "Axes | None" = None) -> "Axes":
     equal = {"equal split": [line.baselines["spr"] for line in shown]}
     deviations, tolerances = [line.deviation for line in shown], [line.tolerance for line in shown]
     figures.compare_errors(axes, [line.label for line in shown], deviations, equal, tolerances)
+    if len(shown) < len(lines):
+        axes.set_title(f"the {len(shown)} with the largest errors of {len(lines):,}", loc="left")
     return axes
 
 
 def plot_answers(rows: Iterable["Answer"]) -> "Figure":
-    """Estimates with their intervals, one panel per statistic and column, up to twelve panels of forty lines."""
-    parts = [list(part) for _, part in groupby(rows, key=lambda row: (row.statistic, row.column))][:_MOST_PANELS]
+    """Estimates with their intervals, one panel per statistic and column, up to twelve panels of forty lines.
+
+    What is left out is said in the title of its panel, and below the figure where whole panels are.
+    """
+    every = [list(part) for _, part in groupby(rows, key=lambda row: (row.statistic, row.column))]
+    parts = every[:_MOST_PANELS]
     longest = max(min(len(part), figures.MOST_LABELS) for part in parts)
     figure = figures.panels(len(parts), height=0.9 + 0.2 * longest)
     for axes, part in zip(figure.axes, parts, strict=True):
         shown = part[: figures.MOST_LABELS]
         title = f"{shown[0].statistic} of {shown[0].column}" if shown[0].column else shown[0].statistic
+        title += f", the first {len(shown)} of {len(part):,} numbers" if len(shown) < len(part) else ""
         labels = [row.groups or "all" for row in shown]
         figures.intervals(axes, labels, [(row.estimate, row.lower, row.upper) for row in shown], title)
+    if len(parts) < len(every):
+        figure.supxlabel(f"the first {len(parts)} of {len(every):,} statistics", fontsize="medium")
     return figure
 
 

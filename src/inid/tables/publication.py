@@ -34,7 +34,7 @@ from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
 from inid.report import PlanSummary
 from inid.sets import Neighbours
 from inid.tables.error_targets import UNITS, families, targets_of, worse_numbers
-from inid.tables.plan import Plan, PlannedNumber
+from inid.tables.plan import Plan, PlannedNumber, promise_remarks
 from inid.tables.presentation import (
     Labels,
     answer_columns,
@@ -163,13 +163,14 @@ class PublicationPlan:
             lines += [
                 "",
                 f"{name}: its part is {plan.budget}",
-                *(f"  {line}".rstrip() for line in str(plan).split("\n")),
+                *(f"  {line}".rstrip() for line in plan.in_words().split("\n")),
             ]
         lines += ["", *self.notes] if self.notes else []
         if self.worse:
             lines += ["", "less accurate than an equal split over queries and their numbers:"]
             lines += [f"  {label}: {std:.4g} instead of {baseline:.4g}" for label, std, baseline in self.worse]
-        return "\n".join(lines)
+        remarks = promise_remarks(self.budget, next(iter(self.plans.values())).question)
+        return "\n".join([*lines, *(["", *remarks] if remarks else [])])
 
 
 @dataclass(frozen=True, eq=False)

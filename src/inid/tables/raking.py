@@ -61,7 +61,7 @@ def rake(result: Result, totals: Mapping[str, Mapping[Key, float]]) -> Any:
     return result.source.answer(keys | numbers)
 
 
-def _read_totals(totals: object, levels: Mapping[str, list[Key]]) -> dict[str, Floats]:
+def _read_totals(totals: object, levels: Mapping[str, list[Key | float]]) -> dict[str, Floats]:
     cure = "for example totals={'sex': {'F': 2_100_000, 'M': 1_900_000}}"
     if not (isinstance(totals, Mapping) and totals):
         raise ArgumentError(f"totals must be a dictionary by column, got {shown(totals)}: {cure}.")

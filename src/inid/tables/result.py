@@ -142,7 +142,8 @@ class Answer(NamedTuple):
         lower: The lower end of the interval.
         upper: The upper end.
         std: The standard deviation of the noise in the estimate; to first order for ratios.
-        keys: The key of each column that groups, and under "cell" the cell of a histogram.
+        keys: The key of each column that groups; under "cell" the cell of a histogram, under "p" the probability of a
+            quantile, under "up_to" the end of a running count.
     """
 
     statistic: str
@@ -152,7 +153,7 @@ class Answer(NamedTuple):
     lower: float
     upper: float
     std: float
-    keys: Mapping[str, Key] = MappingProxyType({})
+    keys: Mapping[str, Key | float] = MappingProxyType({})
 
     def to_dict(self) -> dict[str, Any]:
         """Every field by its name, as frames and records have it.
@@ -234,6 +235,7 @@ class Result:
         """The answers as a frame, as people publish them.
 
         The columns are those of every kind of question: statistic, column, one per key, estimate, lower, upper, std.
+        Keys keep their types; one that an answer has not is missing.
 
         Args:
             tidy: Of many tables: counts that are not negative and agree with each other, without intervals and stds.
@@ -334,6 +336,8 @@ class Result:
 
     def plot(self) -> "Figure":
         """Draw the estimates with their intervals, one panel per statistic (at most twelve, of forty lines each).
+
+        Where there are more, the picture says what it leaves out.
 
         Raises:
             MissingExtraError: matplotlib is not installed.

@@ -87,7 +87,7 @@ def published():
 def test_a_key_column_called_query_keeps_its_keys_beside_the_names_of_queries(published):
     """Fails where the column of keys takes the place of the names."""
     assert published.frame["query"].tolist() == ["by", "by", "mean"]
-    assert published.frame["query_key"].tolist() == ["a", "b", ""]
+    assert published.frame["query_key"].tolist() == ["a", "b", None]
 
 
 @pytest.mark.parametrize("stated", ["mean", ["other"], ["by", 3]])

@@ -27,7 +27,7 @@ def test_each_key_has_a_column_of_its_own():
     assert list(frame.columns) == names
     assert frame["sex"].tolist()[:4] == [1, 1, 2, 2]
     assert frame["estimate_key"].tolist()[:4] == ["a", "b", "a", "b"]
-    assert frame["cell"].tolist()[3:7] == ["", "[0, 40)", "[40, 100]", "[0, 40)"]
+    assert frame["cell"].tolist()[3:7] == [None, "[0, 40)", "[40, 100]", "[0, 40)"]
     assert result.answers[4].keys == {"sex": 1, "estimate": "a", "cell": "[0, 40)"}
     assert result.to_dict()["answers"][4]["keys"] == {"sex": 1, "estimate": "a", "cell": "[0, 40)"}
 

@@ -152,7 +152,14 @@ class Pandas(Engine):
         return [tuple(row) for row in query.to_native().to_numpy(dtype=object).tolist()]
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
-        return optional("pandas").DataFrame(dict(columns))
+        pandas = optional("pandas")
+        found: dict[str, Any] = {}
+        for name, values in columns.items():
+            types = {type(value) for value in values}
+            gaps = {frozenset({int, type(None)}): "Int64", frozenset({bool, type(None)}): "boolean"}
+            kind = gaps.get(frozenset(types))  # pandas would make floats, and objects, of whole numbers with gaps
+            found[name] = values if kind is None else pandas.Series(values, dtype=kind)
+        return pandas.DataFrame(found)
 
     def made_rows(self, columns: Mapping[str, MadeColumn]) -> Any:
         pandas = optional("pandas")

@@ -264,7 +264,8 @@ class Spark(SqlEngine):
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         names = {float: "double", int: "bigint", bool: "boolean"}
-        return self._answered(columns, [names.get(type(own[0]) if own else str, "string") for own in columns.values()])
+        first = (next((value for value in own if value is not None), "") for own in columns.values())
+        return self._answered(columns, [names.get(type(value), "string") for value in first])
 
     def made_rows(self, columns: Mapping[str, MadeColumn]) -> Any:
         names = {"float": "double", "int": "bigint", "bool": "boolean", "str": "string"}

@@ -62,7 +62,7 @@ class LargestGroupPlan(Plan):
         found = {"groups": len(self.question.groups), "counting": self.question.counting, "shortfall": self.shortfall()}
         return {"noise": self.noise.to_dict(), **found, **self.question.view.to_dict()}
 
-    def __str__(self) -> str:
+    def in_words(self) -> str:
         counted, number = self.question.counting, len(self.question.groups)
         return (
             f"The largest of {number} groups by the number of {counted}, under {self.budget}\n"

@@ -203,7 +203,7 @@ class PartitionSelectionPlan(Plan):
         found = {"threshold": self.threshold, "delta": self.delta, "std": self.std}
         return {"noise": self.noise.to_dict(), **found, **self.question.view.to_dict()}
 
-    def __str__(self) -> str:
+    def in_words(self) -> str:
         asked, person = self.question.asked, self.question.contribution
         counted = "people" if person.people else "rows"
         keys = "one key" if person.most_keys == 1 else f"up to {person.most_keys} keys"

@@ -19,7 +19,7 @@ from inid.tables.engines import CsvDialect, Engine, is_csv, open_table
 from inid.tables.engines.roles import IdKind, is_text
 from inid.tables.expressions import col
 from inid.tables.facts import Bins, Key
-from inid.tables.plan import rows_in_words
+from inid.tables.plan import promise_remarks, rows_in_words
 from inid.tables.query import Query
 from inid.tables.questions.statistics.kind import Statistics
 from inid.tables.streams.strategies import Choice, Want, choose_strategy, independent_periods, strategy_from_dict
@@ -147,7 +147,7 @@ Contributes = int | Literal["every"]
 
 _MOST_PERIODS = 100_000
 _MOST_LINES = 14
-_SAME = 1.0005  # a gain below is none
+_SAME = 1.005  # a gain below would be printed as 1 times
 _NO_LEDGER = (
     "no ledger\nan older copy of the stream's file that is put back cannot be noticed so, and voids the promise"
 )
@@ -310,6 +310,7 @@ class StreamPlan:
                 *(["Ratios such as means: over n periods, divide by n."] if ratios else []),
                 self.gain_in_words(),
                 *filter(None, [self.who_is_left_out(), self.every_in_words()]),
+                *promise_remarks(self.budget, self.question),
             ]
         )
 
@@ -330,11 +331,19 @@ class StreamPlan:
     def _wanted(self) -> str:
         return f"windows of {self.choice.window} periods" if self.choice.want == "windows" else self.choice.want
 
-    def gain_in_words(self) -> str:
-        """What the strategy gives over independent periods."""
+    @property
+    def nothing_gained(self) -> str:
+        """A sentence where independent periods are as good; else empty."""
         if self.gain < _SAME:
             return "There is nothing to gain: independent noise in each period is the best of what is known here."
-        return f"Independent periods would have {self.gain:.3g} times the error in {self._wanted()} (root mean square)."
+        return ""
+
+    def gain_in_words(self) -> str:
+        """What the strategy gives over independent periods."""
+        return (
+            self.nothing_gained
+            or f"Independent periods would have {self.gain:.3g} times the error in {self._wanted()} (root mean square)."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary of everything public that a stream is opened with."""

@@ -14,6 +14,7 @@ from inid.planning import NoisePlan, plan
 from inid.planning.noise_plan import aligned, counted
 from inid.promises import Budget, PureDP
 from inid.report import PlanLine, PlanSummary
+from inid.report.plan_summary import nothing_to_gain
 from inid.tables.error_targets import worse_numbers
 from inid.tables.facts import Marginal
 from inid.tables.plan import Plan, PlannedNumber, fill_advice, rows_in_words
@@ -145,7 +146,12 @@ class MarginalsPlan(Plan):
         gains, guessed = {"iid": self.gain(), "spr": self.gain()}, question.rows is None
         seen = {"inside": self.submarginals_text, "units": False, "worst": self.objective == "max"}
         seen["worse"] = tuple(self.worse_lines)
-        return PlanSummary(self.noise, lines, gains, None, rows, guessed, self.advice, **seen)  # type: ignore[arg-type]
+        return PlanSummary(self.noise, lines, gains, self.remark, rows, guessed, self.advice, **seen)  # type: ignore[arg-type]
+
+    @property
+    def remark(self) -> str | None:
+        """A sentence where an equal split is as good."""
+        return nothing_to_gain({"spr": self.gain()})
 
     def planned_numbers(self) -> list[PlannedNumber]:
         """A mean is never further off than its bounds allow."""
@@ -231,7 +237,7 @@ class MarginalsPlan(Plan):
             "inside": {name: {str(number): std for number, std in own.items()} for name, own in self.inside.items()},
         }
 
-    def __str__(self) -> str:
+    def in_words(self) -> str:
         own, number = self.numbers, self.question.asked
         worst = np.argsort(-own.std / own.tolerance, kind="stable")[:_WORST].tolist()
         rows = [["table", "cells", "tolerance", "expected std", "equal split", "share"]]
@@ -255,7 +261,8 @@ class MarginalsPlan(Plan):
                 "",
                 *lines,
                 "",
-                f"An equal split would have {self.gain():.3g} times the {measure}, in units of the tolerances.",
+                self.remark
+                or f"An equal split would have {self.gain():.3g} times the {measure}, in units of the tolerances.",
                 *self.worse_printed,
                 *self.advice,
             ]

@@ -96,7 +96,7 @@ class PrefixSumsPlan(Plan):
             **self.question.view.to_dict(),
         }
 
-    def __str__(self) -> str:
+    def in_words(self) -> str:
         rows = [["table", "levels", "released", "tolerance", "std of a running count", "from plain counts"]]
         for one in self.tables:
             numbers = (f"{n:.4g}" for n in (one.tolerance, one.std, one.counts))

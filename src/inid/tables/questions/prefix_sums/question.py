@@ -76,6 +76,12 @@ class Levels:
         values = self.values
         return tuple(map(str, self.keys)) if self.keys or values is None else tuple(f"{v:.12g}" for v in values)
 
+    @property
+    def numbers(self) -> Sequence[Key | float]:
+        """The levels as frames have them: keys as they are, numbers as numbers."""
+        values = self.values
+        return self.keys if self.keys or values is None else values.tolist()
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary."""
         return {"keys": list(self.keys), "bounds": None if self.bounds is None else list(self.bounds)}
@@ -195,15 +201,16 @@ class PrefixSumsQuestion(PublicFacts):
         return tuple(rows)
 
     def _curve(self, kind: str, table: PrefixTable, made: Prefixes, names: list[str]) -> list[Answer]:
-        levels, unit = self.levels[table.column].names, Mechanism.named(made.mechanism).deviation
+        names_of_levels, keys_of_levels = self.levels[table.column].names, self.levels[table.column].numbers
+        unit = Mechanism.named(made.mechanism).deviation
         parts = made.cumulative() if kind == "cumulative" else made.shares()
         found = []
         for cell, name in enumerate(names):
             own = dict(zip(table.groups, self.cells(table)[cell], strict=True))
-            for at, level in enumerate(levels):
+            for at, (level, key) in enumerate(zip(names_of_levels, keys_of_levels, strict=True)):
                 place = ", ".join(part for part in (name, f"{table.column}<={level}") if part)
                 estimate, lower, upper, scale = (float(part[cell, at]) for part in parts)
-                keys = own | {"up_to": level}
+                keys: dict[str, Key | float] = {**own, "up_to": key}
                 found.append(Answer(kind, table.column, place, estimate, lower, upper, unit * scale, keys))
         return found
 
@@ -219,7 +226,7 @@ class PrefixSumsQuestion(PublicFacts):
                 place = ", ".join(part for part in (name, f"p={probability:g}") if part)
                 ends = [float(values[int(part[cell])]) for part in (at, low, high)]
                 lower, upper = max(ends[1] - step / 2, least), min(ends[2] + step / 2, most)
-                keys = own | {"p": f"{probability:g}"}
+                keys: dict[str, Key | float] = {**own, "p": probability}
                 std = unit * float(scale[cell])
                 found.append(Answer("quantile", table.column, place, ends[0], lower, upper, std, keys))
         return found

@@ -311,7 +311,7 @@ class Statistics(StatisticsQuestion, Question):
         known = ("count", "count_distinct", *column_statistics(), "histogram", "by")
         unknown = [name for name in asked if name not in known]
         if unknown:
-            raise ArgumentError(f"statistics takes no {shown(unknown[0])}: use {', '.join(known)}.")
+            raise ArgumentError(f"statistics takes no {shown(unknown[0])}: {_cure(unknown[0], asked, known)}.")
         made = cls(**_read(table, asked))
         made.layout  # noqa: B018 - laid out now: it may refuse bounds that have no common grid
         return made
@@ -452,6 +452,26 @@ class Statistics(StatisticsQuestion, Question):
                 kinds.append(f"histogram over {', '.join(_cell_names(self.histogram[name]))}")
             facts.append(column_facts(name, kinds, self.bounds, self.missing))
         return facts
+
+
+_QUANTILES = {"median": "[0.5]", "quantile": "[0.25, 0.5, 0.75]", "percentile": "[0.25, 0.5, 0.75]"}
+_EXTREMES = {"min": "[0.01]", "max": "[0.99]"}
+_SAME = {"avg": "mean", "average": "mean", "var": "variance", "stddev": "std", "sd": "std", "nunique": "count_distinct"}
+
+
+def _cure(name: str, asked: Mapping[str, Any], known: Sequence[str]) -> str:
+    """What to ask instead of a statistic that is called otherwise, or is a question of its own."""
+    columns = asked[name]
+    first = next(iter(columns), "age") if isinstance(columns, (list, tuple, Mapping)) else columns
+    column = first if isinstance(first, str) else "age"
+    if name in _QUANTILES:
+        return f"ask for it by t.quantiles({{{column!r}: {_QUANTILES[name]}}})"
+    if name in _EXTREMES:
+        return (
+            f"a smallest or largest value is one person's; ask for a quantile, t.quantiles({{{column!r}: "
+            f"{_EXTREMES[name]}}})"
+        )
+    return f"use {_SAME[name]}" if name in _SAME else f"use {', '.join(known)}"
 
 
 def _planning(

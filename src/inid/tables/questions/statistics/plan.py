@@ -140,7 +140,7 @@ class TablePlan(Plan):
             "statistics": [{name: getattr(entry, name) for name in fields} for entry in self.statistics],
         }
 
-    def __str__(self) -> str:
+    def in_words(self) -> str:
         table = [["statistic", "tolerance", "expected error", "equal split", "share"]]
         for entry in self.statistics[:_ROWS]:
             numbers = (entry.tolerance, entry.error, entry.spr)

@@ -106,7 +106,7 @@ class SyntheticPlan(PlanOfSteps):
             "once; more rows take little"
         )
 
-    def __str__(self) -> str:
+    def in_words(self) -> str:
         question = self.question
         rows = [["", "cells", "std of noise"]]
         rows += [[line.label, str(line.cells or 1), f"{line.deviation:.4g}"] for line in self.summary().lines]
