@@ -7,6 +7,7 @@ import json
 import re
 from functools import cache
 
+import numpy as np
 import pytest
 
 import inid
@@ -59,10 +60,11 @@ def numbers(value, path=()):
         yield path, value
 
 
-def changes(value, holder):
+def changes(value, holder, spread):
     """A number changed by a millionth, either way; of what stands beside it, where it is 0.
 
-    An answer is compared to `SLACK` of its interval. An end next to 0 is changed by more than that.
+    An answer is compared to `SLACK` of its interval or standard deviation, the `spread`. A number next to 0 is changed
+    by more than that.
     """
     if isinstance(value, bool):
         return [not value]
@@ -70,20 +72,28 @@ def changes(value, holder):
         return [value - 1, value + 1]
     beside = holder.values() if isinstance(holder, dict) else holder
     largest = max([abs(one) for one in beside if isinstance(one, float)], default=0.0)
-    by = STEP * (abs(value) or largest or 1.0)
-    if isinstance(holder, dict) and isinstance(holder.get("upper"), float) and "std" in holder:
-        by = max(by, 1.1 * SLACK * max(holder["upper"] - holder["lower"], holder["std"]))
+    by = max(STEP * (abs(value) or largest or 1.0), 1.1 * SLACK * spread)
     return [value - by, value + by]
+
+
+def spread_of(holder):
+    """The interval, or the standard deviation, of an answer, or of the widest of a table's."""
+    if not isinstance(holder, dict) or not {"estimate", "std"} <= holder.keys():
+        return 0.0
+    ends = [holder[end] for end in ("lower", "upper") if isinstance(holder.get(end), list | float)]
+    widths = np.subtract(*ends[::-1]) if len(ends) == 2 else 0.0
+    return float(max(np.max(widths), np.max(holder["std"])))
 
 
 def accepted(record):
     """The places whose numbers can be changed without being noticed."""
     for path, value in numbers(record):
         made = json.loads(json.dumps(record))
-        holder = made
+        holder, spread = made, 0.0
         for key in path[:-1]:
             holder = holder[key]
-        for other in changes(value, holder):
+            spread = spread_of(holder) or (spread if isinstance(holder, list) else 0.0)
+        for other in changes(value, holder, spread):
             holder[path[-1]] = other
             made["digest"] = record_digest(made)
             try:
