@@ -15,6 +15,7 @@ import pytest
 import inid
 from inid import tables
 from inid.testing import unsafe_no_noise
+from spark_session import spark_session
 from table_sums import BOUNDS, sums
 
 BAD = pc.cast(pa.array([b"F", b"M", b"\xff\xfe", b"F"]), pa.string(), safe=False)
@@ -48,6 +49,7 @@ SOURCES = {
     "arrow": lambda _: ROWS,
     "large": lambda _: ROWS.set_column(0, "k", ROWS["k"].cast(pa.large_string())),
     "relation": lambda _: duckdb.from_arrow(ROWS),
+    "spark": lambda folder: spark_session().read.parquet(str(parquet(folder))),
     "pandas": lambda _: ROWS.to_pandas(types_mapper=pd.ArrowDtype),
     "pandas-text": lambda _: ROWS.to_pandas(types_mapper={pa.string(): pd.StringDtype("pyarrow")}.get),
 }
@@ -121,6 +123,37 @@ def test_sources_whose_types_follow_from_values_are_refused(tmp_path, rows):
         with pytest.raises(inid.ArgumentError, match=r"itself|pass the path"):
             tables.Table(data)
     assert sums(path, count=True) == [3]
+
+
+@pytest.mark.parametrize("sources", ["avro,csv,json,orc,parquet,text", ""], ids=["relations", "tables"])
+def test_files_whose_types_spark_infers_are_refused(tmp_path, sources):
+    """One "?" made texts of all numbers, FAILFAST stopped at it after the charge, and 007 and 7 were one person."""
+    session = spark_session()
+    (tmp_path / "a.csv").write_text("u,x\n1,1\n2,2\n?,3\n")
+    (tmp_path / "a.json").write_text('{"u": 1, "x": 1.0}\n{"u": "?", "x": 1.0}\n')
+    for name in ("007", "7", "8"):
+        (tmp_path / f"id={name}").mkdir()
+        pq.write_table(pa.table({"x": [1.0, 2.0]}), tmp_path / f"id={name}" / "a.parquet")
+    csv, folders = str(tmp_path / "a.csv"), f"{tmp_path}/id=*"
+    stated, infer = (
+        {"header": True, "schema": "u int, x double"},
+        "spark.sql.sources.partitionColumnTypeInference.enabled",
+    )
+    session.conf.set("spark.sql.sources.useV1SourceList", sources)
+    try:
+        parquet = session.read.option("basePath", str(tmp_path)).parquet(folders)
+        json = session.read.json(str(tmp_path / "a.json"))
+        inferred = session.read.csv(csv, header=True, inferSchema=True)
+        for data in (parquet, json.select("x"), inferred, session.read.csv(csv, mode="FAILFAST", **stated)):
+            with pytest.raises(inid.ArgumentError, match=r"007|follow from values"):
+                tables.Table(data)
+        assert sums(session.read.csv(csv, **stated), unit=tables.Person("u", 1), count=True) == [2]
+        session.conf.set(infer, "false")
+        texts = session.read.option("basePath", str(tmp_path)).parquet(folders)
+        assert sums(texts, unit=tables.Person("id", 1), count=True) == [3]
+    finally:
+        session.conf.unset("spark.sql.sources.useV1SourceList")
+        session.conf.unset(infer)
 
 
 @pytest.mark.parametrize("kind", ["time64", "zone", "date64"])

@@ -81,6 +81,66 @@ def _calls_functions(frame: Any) -> bool:
     return java is not None and bool(_FUNCTIONS.search(java.queryExecution().analyzed().toJSON()))
 
 
+_INFERRING = "spark.sql.sources.partitionColumnTypeInference.enabled"
+
+
+def _require_stated_types(frame: Any) -> None:
+    """Refuse files whose types follow from values or from names of folders, and readers that stop at a value.
+
+    Spark Connect does not say what is read.
+    """
+    java = getattr(frame, "_jdf", None)
+    if java is None:
+        return
+    leaves = java.queryExecution().analyzed().collectLeaves()
+    for at in range(leaves.size()):
+        leaf, infers = leaves.apply(at), False
+        reader = leaf.getClass().getSimpleName()
+        if reader == "LogicalRelation" and leaf.relation().getClass().getSimpleName() == "HadoopFsRelation":
+            files, stated = (
+                leaf.relation(),
+                leaf.catalogTable().isDefined(),
+            )  # a table of the catalogue states its types
+            kind, settings, folders = files.fileFormat().toString(), _lower_case(files), files.partitionSchema()
+        elif reader == "DataSourceV2Relation" and _superclass(leaf.table()) == "FileTable":
+            files, stated = leaf.table(), False
+            kind, settings, folders = files.formatName(), _lower_case(leaf), files.fileIndex().partitionSchema()
+        else:
+            continue
+        if kind.upper() == "CSV":
+            infers = settings.get("inferschema") == "true"
+        elif kind.upper() in ("JSON", "XML"):
+            infers = not stated
+        if infers or settings.get("mode") == "failfast":
+            raise ArgumentError(
+                f"the Spark frame reads {kind.upper()} files whose types follow from values, or whose reader stops at "
+                "one: write them as Parquet, or make a table of the catalogue that states its columns (CSV: a schema "
+                "without inferSchema, in a mode other than FAILFAST, is enough)."
+            )
+        texts = all(field.dataType().simpleString() == "string" for field in folders.fields())
+        if not (stated or texts) and str(frame.sparkSession.conf.get(_INFERRING)).lower() == "true":
+            raise ArgumentError(
+                "Spark inferred types from the names of folders, in which 007 and 7 are one number: set "
+                f"{_INFERRING} to false before the files are read, or make a table of the catalogue that states its "
+                "columns."
+            )
+
+
+def _superclass(java: Any) -> str:
+    return str(java.getClass().getSuperclass().getSimpleName())
+
+
+def _lower_case(relation: Any) -> dict[str, str]:
+    """The options of a reader in lower case; a relation of the first kind has Scala's map of them."""
+    if relation.getClass().getSimpleName() != "HadoopFsRelation":
+        return {key.lower(): value.lower() for key, value in relation.options().asCaseSensitiveMap().items()}
+    found, entries = {}, relation.options().iterator()
+    while entries.hasNext():
+        entry = entries.next()
+        found[entry._1().lower()] = entry._2().lower()  # noqa: SLF001 - a public name of Scala's
+    return found
+
+
 _SUMS_TOGETHER = 20  # sums in one query
 _SUMS = "sums"  # the column of a query that holds all of them
 
@@ -192,6 +252,7 @@ class Spark(SqlEngine):
                 "the Spark frame calls a function of yours, several times for one row, so that a random one would make "
                 "several values of it: pass frame.localCheckpoint(), or write it to a file and read that."
             )
+        guarded(lambda: _require_stated_types(frame), "read the plan")
         if not hasattr(frame, "localCheckpoint"):
             raise ArgumentError(
                 "this Spark cannot keep the rows of a frame for several queries: use version 4 with Spark Connect."
@@ -222,8 +283,10 @@ class Spark(SqlEngine):
             return f"CASE WHEN unix_date({date}) BETWEEN {FIRST_DAY} AND {LAST_DAY} THEN {number} END"
         if role in ("person", "order") and is_text(self.schema[column]):
             role = "str"
-        # Texts may have a collation, which a cast to plain text takes off.
-        kind = {"number": "DOUBLE", "str": "STRING", "int": "BIGINT"}.get(role)
+        if role == "str":
+            # A cast takes a collation off. A text that is not UTF-8 would stop Python where it is to have it.
+            return f"try_validate_utf8(CAST({value} AS STRING))"
+        kind = {"number": "DOUBLE", "int": "BIGINT"}.get(role)
         return value if kind is None else f"CAST({value} AS {kind})"
 
     def truncated(self, expression: Any) -> Any:
