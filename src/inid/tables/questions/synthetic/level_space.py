@@ -204,11 +204,12 @@ def _sweep(space: LevelSpace, codes: Codes, theta: Singles, current: Singles, rn
 #
 #     sum over cells of (target - there)^2 / sqrt(max(target, 1))
 #
-# falls. Such a sample is less random than one of independent rows; small ones are left as they were drawn.
+# falls. Such a sample is less random than one of independent rows. Chance moves the tables of a thousand independent
+# rows by more than noise does; a handful of rows is left as it was drawn.
 
 _THINNING_ROUNDS = 20
 _FIRST = 0.1  # of the rows: the most that are exchanged at once
-_LEAST_ROWS = 2000
+_LEAST_ROWS = 50
 _WORSE = 1.0  # times the least so far: an exchange that ends above that is taken back
 
 
