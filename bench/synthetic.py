@@ -2,7 +2,8 @@
 
 For each table (adult, nhanes, electricity, California Housing, Titanic), method, epsilon and seed one process prints:
 mean total variation from the training rows over two-way and three-way tables, the AUC of boosting that is trained on
-the rows and tested on others, CPU seconds and peak memory. "ours+target" asks with `target=`. Then come the ratios to each peer.
+the rows and tested on others, CPU seconds and peak memory. "ours+target" asks with `target=`. Then come the ratios to
+each peer.
 
     python bench/synthetic.py                                          # ours at epsilon 1, seed 1, MST, one AIM
     python bench/synthetic.py california aim 0.3 seed=2                # one case of one peer, and what is stored
