@@ -10,6 +10,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import numpy as np
 import pandas as pd
 from page_tables import numbers, row_of
 from people import PROMISE, answers, question
@@ -17,7 +18,7 @@ from step_state import step_state
 from svg import BLUE, GREEN, GREY, INK, ORANGE, RULE, SOFT, Picture
 
 import inid
-from inid import tables
+from inid import learn, tables
 
 _HERE = Path(__file__).resolve().parent
 
@@ -154,6 +155,34 @@ def regression() -> Picture:
     rows = ("california, PrivateRidge", "PrivateRidge", BLUE), ("california, PrivateLasso", "PrivateLasso", GREEN)
     words = "Clipping removes a few absurd rows, so a private fit can score higher than the plain one."
     picture.text(40, scores(picture, rows, first=0.0), words, size=12, color=SOFT)
+    return picture
+
+
+def survival() -> Picture:
+    """Two curves of made-up patients with their intervals, from one seeded release, and the true curves."""
+    picture = Picture(760, 300, "Private survival curves of two groups with intervals, beside the true curves")
+    picture.text(20, 28, "Patients without the event, two groups of 3,000, epsilon 1", size=15)
+    rng, edges = np.random.default_rng(0), np.arange(0, 18.1, 0.25)
+    group = np.repeat([0, 1], 3000)
+    event, censored = rng.exponential(np.where(group == 1, 14, 9)), rng.uniform(4, 20, 6000)
+    with inid.testing.unsafe_seed(1):
+        model = learn.PrivateKaplanMeier(PROMISE, edges=edges, groups=(0, 1))
+        model.fit(np.minimum(event, censored), event <= censored, group)
+    low, high = model.interval()
+    for at, (mean, color, name) in enumerate([(9, ORANGE, "control"), (14, BLUE, "treated")]):
+        reached = np.isfinite(model.survival_[at])
+        x = [60 + 35 * time for time in edges[1:][reached]]
+        curve, under, over = ([260 - 200 * y for y in one[at][reached]] for one in (model.survival_, low, high))
+        picture.area([*zip(x, over, strict=True), *zip(x[::-1], under[::-1], strict=True)], color, opacity=0.25)
+        picture.line([*zip(x, curve, strict=True)], color, width=2)
+        truth = [(60 + 35 * time, 260 - 200 * math.exp(-time / mean)) for time in edges]
+        picture.line(truth, INK, width=1, dash="3 3")
+        picture.text(x[-1] + 8, curve[-1] + 4, name, color=color)
+    for share in (0, 0.5, 1):
+        picture.text(50, 264 - 200 * share, f"{share:g}", color=SOFT, at="end")
+    for year in (0, 5, 10, 15):
+        picture.text(60 + 35 * year, 280, f"{year} years" if year else "0", size=12, color=SOFT, at="middle")
+    picture.text(300, 52, "Bands are 95 % intervals of noise and sampling; dashed is the truth.", size=12, color=SOFT)
     return picture
 
 
@@ -359,6 +388,7 @@ PICTURES = {
     "bounds": bounds,
     "plan-shares": plan_shares,
     "regression": regression,
+    "survival": survival,
     "categories": categories,
     "shared-budget": shared_budget,
     "two-worlds": two_worlds,

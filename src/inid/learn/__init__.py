@@ -36,6 +36,7 @@ from inid.learn.descent.preliminary_release import (
 from inid.learn.glm import PrivateGammaRegressor, PrivatePoissonRegressor
 from inid.learn.inputs import read_labels, read_rows
 from inid.learn.k_means import PrivateKMeans, cluster_sensitivity
+from inid.learn.kaplan_meier import PrivateKaplanMeier, SurvivalCounts, SurvivalTimes, survival_question
 from inid.learn.lasso import PrivateElasticNet, PrivateLasso
 from inid.learn.linear import PrivateLinearRegression, PrivateRidge
 from inid.learn.logistic import PrivateLogisticRegression
@@ -94,6 +95,7 @@ __all__ = [
     "PrivateGaussianNB",
     "PrivateImputer",
     "PrivateKMeans",
+    "PrivateKaplanMeier",
     "PrivateLasso",
     "PrivateLinearRegression",
     "PrivateLogisticRegression",

@@ -296,7 +296,7 @@ def fit_report(model: Any, X: Any = None, y: Any = None) -> str:
 
 def _blocks(model: Any, plan: NoisePlan) -> list[tuple[str, NDArray[np.intp]]]:
     """The parts of the release by name, and the places of their numbers."""
-    columns = model.n_features_in_
+    columns = getattr(model, "n_features_in_", 0)
     if hasattr(model, "equations_") or hasattr(model, "second_moment_"):
         layout, at = model._layout, np.arange(plan.dimension)  # noqa: SLF001 - the base's own
         means, seen = layout.j == layout.width, layout.i.size
@@ -327,6 +327,7 @@ def _spent(model: Any, plan: NoisePlan) -> list[tuple[str, float]]:
             "cluster_centers_": "sums and counts, all rounds",
             "statistics_": "medians of columns",
             "quantiles_": "quantiles of columns",
+            "survival_": "events and exits by period",
         }
         return [(next((word for name, word in what.items() if hasattr(model, name)), "all steps of the descent"), 1.0)]
     shares = plan.shares

@@ -112,10 +112,20 @@ def read_target(estimator: object, X: Matrix, y: Any, *, several: bool = True, n
         source, read = _numbers(name, y)
     shape = np.shape(source)
     if several and len(shape) == 2 and shape[1] > 0:
-        _check_length(X, shape[0])
+        _check_length(X, shape[0], name)
         return Matrix((shape[0], shape[1]), read)
-    _check_column(X, shape)
+    _check_column(X, shape, name)
     return Matrix((X.shape[0], 1), lambda: read().reshape(-1, 1), flat=True)
+
+
+def read_column(name: str, values: Any) -> Matrix:
+    """One number for each person by type and shape, where there are no other columns."""
+    with np.errstate(all="ignore"):
+        source, read = _numbers(name, values)
+    shape = np.shape(source)
+    if len(shape) != 1:
+        raise ArgumentError(f"{name} must have one dimension, got shape {shape}: pass one number for each person.")
+    return Matrix((shape[0], 1), lambda: read().reshape(-1, 1), flat=True)
 
 
 def read_labels(estimator: object, X: Matrix, y: Any) -> Labels:
@@ -282,21 +292,23 @@ def _check_given(estimator: object, y: Any) -> None:
         )
 
 
-def _check_column(X: Matrix, shape: tuple[int, ...]) -> None:
+def _check_column(X: Matrix, shape: tuple[int, ...], name: str = "y") -> None:
     """That y has one column, as long as X; in scikit-learn's words, which show sizes only."""
     if len(shape) == 2 and shape[1] == 1:
         text = "A column-vector y was passed when a 1d array was expected. Please change the shape of y to (n_samples,)"
         warnings.warn(f"{text}, for example using ravel().", DataConversionWarning, stacklevel=5)
     elif len(shape) != 1:
-        raise ArgumentError(f"y should be a 1d array, got an array of shape {shape} instead: pass one entry per row.")
-    _check_length(X, shape[0])
+        raise ArgumentError(
+            f"{name} should be a 1d array, got an array of shape {shape} instead: pass one entry per row."
+        )
+    _check_length(X, shape[0], name)
 
 
-def _check_length(X: Matrix, length: int) -> None:
+def _check_length(X: Matrix, length: int, name: str = "y") -> None:
     if length != X.shape[0]:
         raise ArgumentError(
             f"Found input variables with inconsistent numbers of samples: {[X.shape[0], length]}: pass one entry of "
-            "y for each row of X."
+            f"{name} for each row."
         )
 
 

@@ -148,6 +148,7 @@ def _no_such_argument(kind: str, name: str, known: list[str]) -> str:
         "sample_weight": "leave it out: every row counts once here (classifiers and regressors take weights)",
         "sample_weights": "pass sample_weight=, where the estimator takes it",
         "budget": "pass it to the estimator",
+        "entry": "leave it out: everybody enters at the first edge, so measure times from each person's own entry",
     }
     cure = cures.get(name, f"it takes {', '.join(known)}")
     return f"{kind}.fit has no argument {shown(name)}: {cure}."

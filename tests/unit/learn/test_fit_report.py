@@ -32,6 +32,7 @@ OTHERS = [
     (learn.PrivateGammaRegressor(bounds_y=(0.1, 3), **BOTH), Y),
     (learn.PrivateImputer(BUDGET, bounds=(-1, 1)), None),
     (learn.PrivateQuantileTransformer(BUDGET, bounds=(-1, 1)), None),
+    (learn.PrivateKaplanMeier(BUDGET, edges=range(5)), Y > 0),
 ]
 
 
@@ -45,7 +46,7 @@ def test_every_estimator_that_pays_is_looked_at_here():
 def test_every_model_reports_its_promise_and_what_was_spent(relation):
     for model, y in MODELS + OTHERS:
         assert str(model.set_params(neighbours=relation)) == repr(model) or hasattr(model, "plan_")
-        text = model.fit(X, y).report()
+        text = model.fit(X[:, 0] + 2 if isinstance(model, learn.PrivateKaplanMeier) else X, y).report()
         assert text == str(model)
         assert str(model.plan_.budget) in text.splitlines()[0]  # what is proved: the promise, or a stronger one
         assert str(model.plan_.stated) == "ApproxDP(epsilon=1.0, delta=1e-06)"

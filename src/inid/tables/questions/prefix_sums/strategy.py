@@ -160,7 +160,7 @@ class Prefixes:
 
     def shares(self) -> tuple[Floats, Floats, Floats, Floats]:
         """The distribution function F / N, the two ends of its intervals, and the scale of its noise."""
-        value = self._monotone / self._total
+        value = self.monotone / self._total
         low, high = self._ratios() if self.mechanism == "laplace" else self._fieller()
         scale = self._scale_of_difference(value) / self._total
         return value, np.minimum(low, value), np.maximum(high, value), scale
@@ -180,7 +180,7 @@ class Prefixes:
         """The scale of the noise in the p-quantile of each group, to first order, in the unit of the levels."""
         unit = Mechanism.named(self.mechanism).deviation
         deviation = unit * self._scale_of_difference(probability)
-        apart = (self._monotone - probability * self._total)[:, :-1] / deviation[:-1]
+        apart = (self.monotone - probability * self._total)[:, :-1] / deviation[:-1]
         reached = ndtr(np.clip(apart, -_FAR, _FAR))
         rising = np.maximum.accumulate(reached, axis=1) + np.minimum.accumulate(reached[:, ::-1], axis=1)[:, ::-1]
         chances = np.diff(rising / 2, axis=1, prepend=0.0, append=1.0)
@@ -193,7 +193,7 @@ class Prefixes:
         return np.maximum(self.counts[:, -1:], 1.0)
 
     @cached_property
-    def _monotone(self) -> Floats:
+    def monotone(self) -> Floats:
         """The nearest prefixes that do not fall, from 0 up to the total: each group by itself."""
         from scipy.optimize import isotonic_regression
 
@@ -204,7 +204,7 @@ class Prefixes:
 
     def _reached(self, targets: Floats) -> Positions:
         """The first level of each group at which F is at least so many rows; the last one where none is."""
-        enough = self._monotone >= targets
+        enough = self.monotone >= targets
         return np.asarray(np.where(enough.any(axis=1), enough.argmax(axis=1), enough.shape[1] - 1))
 
     def _scale_of_difference(self, shares: Floats | float) -> Floats:
