@@ -31,7 +31,7 @@ from inid.tables.engines import EngineError
 from inid.tables.engines.sql.addresses import database_table
 from inid.tables.error_targets import ErrorTargets, equal_errors, targets_of, worse_numbers
 from inid.tables.expressions import Condition, Expression, col, expression, maximum, minimum, when
-from inid.tables.facts import Bins, Categories, Ordered, Person, read_bounds, read_keys
+from inid.tables.facts import Bins, Categories, Ordered, Person, Private, read_bounds, read_keys
 from inid.tables.intervals import clipped_ends, gaussian_ends, quantile, quantile_of_two, searched_ends, tail_of_two
 from inid.tables.person_features import Feature, any, count, max, mean, min, same, sum  # noqa: A004 - what users look for
 from inid.tables.plan import Plan, PlanOfSteps
@@ -57,6 +57,7 @@ __all__ = [
     "Ordered",
     "Person",
     "Plan",
+    "Private",
     "Publication",
     "PublicationPlan",
     "PublicationResult",

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import Literal, TypeGuard, cast
+from typing import Any, Literal, TypeGuard, cast
 
 import numpy as np
 
@@ -15,6 +15,30 @@ Key = str | int | bool
 Bounds = tuple[float, float]
 
 MOST_BINS = 1024
+
+
+@dataclass(frozen=True)
+class Private:
+    """The most that one person adds is not stated: a limit is chosen privately, and paid for (see `Person`).
+
+    Args:
+        at_most: A number of rows that nobody has more of, stated generously: it bounds the limits that are tried, and
+            a limit twice as large costs next to nothing.
+
+    >>> Private()
+    Private(at_most=1048576)
+    """
+
+    at_most: int = 2**20
+
+    def __post_init__(self) -> None:
+        most = integer("at_most", self.at_most, least=2, cure="pass a number of rows that nobody has more of")
+        if most > _MOST_PRIVATE:
+            raise ArgumentError(f"at_most must be at most 2^30, got {shown(self.at_most)}: nobody has so many rows.")
+        object.__setattr__(self, "at_most", most)
+
+
+_MOST_PRIVATE = 2**30
 
 
 @dataclass(frozen=True)
@@ -31,19 +55,35 @@ class Person:
         column: The column that identifies the person.
         max_rows: The most rows that one person contributes; every sensitivity grows with it.
         order_by: A column, or several, that say which rows come first, or None.
+        contribution: In place of both, `Private()`: nobody knows how many rows a person has. A count or a sum then
+            takes all of them, holds each person's total to a limit, and finds the limit for a part of the promise.
 
     >>> Person("user_id", max_rows=5)
-    Person(column='user_id', max_rows=5, order_by=())
+    Person(column='user_id', max_rows=5, order_by=(), contribution=None)
     """
 
     column: str
-    max_rows: int
+    max_rows: int = 0
     order_by: str | Sequence[str] | None = None
+    contribution: Private | None = None
 
     def __post_init__(self) -> None:
         if not (isinstance(self.column, str) and self.column):
             raise ArgumentError(f"column must be the name of a column, got {shown(self.column)}: Person('user_id', 5).")
-        limit = integer("max_rows", self.max_rows, least=1, cure="pass the most rows that one person contributes")
+        if self.contribution is not None:
+            if not isinstance(self.contribution, Private):
+                raise ArgumentError(f"contribution must be tables.Private(), got {shown(self.contribution)}.")
+            if self.max_rows or self.order_by is not None:
+                raise ArgumentError(
+                    "contribution goes without max_rows and order_by, since all rows of a person count: leave them out."
+                )
+            object.__setattr__(self, "max_rows", self.contribution.at_most)
+        limit = integer(
+            "max_rows",
+            self.max_rows,
+            least=1,
+            cure="pass the most rows that one person contributes, or contribution=tables.Private()",
+        )
         order = (self.order_by,) if isinstance(self.order_by, str) else self.order_by or ()
         object.__setattr__(self, "max_rows", limit)
         object.__setattr__(self, "order_by", read_columns("order_by", order, "a list of columns"))
@@ -52,6 +92,19 @@ class Person:
     def order(self) -> tuple[str, ...]:
         """The order columns as a tuple."""
         return () if self.order_by is None else tuple(self.order_by)
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary, of which `from_dict` makes the same."""
+        if self.contribution is not None:
+            return {"column": self.column, "at_most": self.contribution.at_most}
+        return {"column": self.column, "max_rows": self.max_rows, "order_by": list(self.order)}
+
+    @classmethod
+    def from_dict(cls, record: Mapping[str, Any]) -> "Person":
+        """The person that `to_dict` described."""
+        if "at_most" in record:
+            return cls(record["column"], contribution=Private(record["at_most"]))
+        return cls(record["column"], record["max_rows"], record["order_by"])
 
 
 @dataclass(frozen=True)

@@ -493,6 +493,7 @@ def protected_unit(person: Person | None, rows_are: str | None = None) -> str:
     if person is None:
         return "a given person" if rows_are == "people" else f"any one of the {rows_are}" if rows_are else "one row"
     rows = "one row" if person.max_rows == 1 else f"up to {person.max_rows:,} rows"
+    rows = rows if person.contribution is None else "all rows"
     return f"one person ({rows} with the same {person.column})"
 
 

@@ -222,6 +222,13 @@ def ask(table: Table, kind: str, /, **asked: Any) -> Query[Any, Any]:
             "weights are for statistics, not for this question: make a table without weight=... for it.",
             code="weights_elsewhere",
         )
+    if table.person is not None and table.person.contribution is not None:
+        if question.unlimited is None:
+            raise ArgumentError(
+                f"{question.method} needs a limit on the rows of a person: state Person({table.person.column!r}, "
+                "max_rows=...), or ask about per_person(...).",
+            )
+        question = kind_named(question.unlimited)
     return (question.queries or Query)(table, question.read(table, stated))
 
 

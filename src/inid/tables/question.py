@@ -74,6 +74,7 @@ class Question(PublicFacts, ABC):
     takes_weights: ClassVar[bool] = False
     knows_accuracy: ClassVar[bool] = False
     makes_rows: ClassVar[bool] = False
+    unlimited: ClassVar[str | None] = None  # the kind that is asked where a person's contribution has no stated limit
     reads: ClassVar[tuple[str, ...]] = ()
     families: ClassVar[tuple[MechanismName, ...]] = ("gaussian", "laplace")
     weighed: ClassVar[bool] = True

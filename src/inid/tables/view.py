@@ -173,9 +173,8 @@ class PublicFacts:
 
     def facts_to_dict(self) -> dict[str, Any]:
         """These facts as a JSON-safe dictionary."""
-        person = self.person
         return {
-            "person": person and {"column": person.column, "max_rows": person.max_rows, "order_by": list(person.order)},
+            "person": self.person and self.person.to_dict(),
             "neighbours": self.neighbours,
             "rows": self.rows,
             "max_rows": self.max_rows,
@@ -190,7 +189,7 @@ class PublicFacts:
         if limit > MOST_ROWS:
             raise ArgumentError(f"max_rows must be at most 2^40: {cure}.")
         return {
-            "person": None if person is None else Person(person["column"], person["max_rows"], person["order_by"]),
+            "person": None if person is None else Person.from_dict(person),
             "neighbours": cast("Neighbours", choice("neighbours", record["neighbours"], get_args(Neighbours))),
             "rows": None if rows is None else integer("rows", rows, least=1, cure=cure),
             "max_rows": limit,

@@ -46,11 +46,10 @@ def test_every_kind_has_a_method_and_every_method_a_kind():
 
 
 def test_the_methods_ask_as_the_names_of_kinds_do():
+    unlimited = tables.Table(FRAME, unit=tables.Person("zip", contribution=tables.Private()))
     for kind in question.kinds():
-        own, named = (
-            getattr(TABLE, kind.method)(**ASKED[kind.method]),
-            tables.ask(TABLE, kind.kind, **ASKED[kind.method]),
-        )
+        table, asked = (TABLE, ASKED[kind.method]) if kind.kind != "clipped_total" else (unlimited, {"count": True})
+        own, named = getattr(table, kind.method)(**asked), tables.ask(table, kind.kind, **asked)
         assert own.question.to_dict() == named.question.to_dict()
     with pytest.raises(inid.ArgumentError, match=r"no kind of question is called 'median'.*statistics"):
         tables.ask(TABLE, "median", column="age")

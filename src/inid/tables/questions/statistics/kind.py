@@ -299,6 +299,7 @@ class Statistics(StatisticsQuestion, Question):
     adds_up: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
     knows_accuracy: ClassVar[bool] = True
+    unlimited: ClassVar[str | None] = "clipped_total"
     plans = TablePlan
     queries = StatisticsQuery
 
