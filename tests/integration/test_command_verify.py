@@ -9,6 +9,8 @@ import pytest
 import inid
 from command_line import QUESTION, folder, run
 from inid import tables
+from inid.accounting import TrainingRecord
+from inid.dpsgd import Segment
 
 __all__ = ["folder"]
 
@@ -65,3 +67,15 @@ def test_what_json_printed_is_told_from_a_record_that_was_changed(folder, asked)
     assert refused.exit_code == 4
     assert "--json" not in refused.stderr
     assert "was changed" in refused.stderr
+
+
+def test_verify_proves_a_training_record_and_refuses_a_changed_one(folder):
+    runs = [Segment("gaussian", 1.0, 0.01, 100)]
+    content = TrainingRecord.of(runs, delta=1e-5, private=True, facts={"model": "Linear"}).to_dict()
+    (folder / "training.json").write_text(json.dumps(content), encoding="utf-8")
+    told = json.loads(run("verify training.json --json").stdout)
+    assert (told["kind"], told["digest"]) == ("training record", content["digest"])
+    assert "cannot prove that the run went so" in " ".join(run("verify training.json").stdout.split())
+    cheaper = content | {"promise": {"epsilon": 0.1, "delta": 1e-5}}
+    (folder / "changed.json").write_text(json.dumps(cheaper), encoding="utf-8")
+    assert run("verify changed.json").exit_code == 4

@@ -22,6 +22,7 @@ from inid.accounting.ledger import Ledger
 from inid.accounting.records import Receipt, Record, make_entry, verify_record
 from inid.accounting.rules import Settings, accepts, make_terms, terms_from_dict
 from inid.accounting.stores import GRANTS, MemoryStore, place, read_address
+from inid.accounting.training_runs import TrainingRecord
 
 __all__ = [
     "Composition",
@@ -32,6 +33,7 @@ __all__ = [
     "Receipt",
     "Record",
     "Spending",
+    "TrainingRecord",
     "compose",
     "subsample",
     "verify_record",

@@ -10,7 +10,8 @@ try:
 except ImportError as _error:
     raise MissingExtraError("inid.dpsgd needs PyTorch: run pip install '.[torch]' in inid's checkout.") from _error
 
-from inid.dpsgd.accountant import Accountant, ChargedRun, Segment, noise_multiplier_for
+from inid.accounting.training_runs import Segment, TrainingRecord
+from inid.dpsgd.accountant import Accountant, ChargedRun, noise_multiplier_for
 from inid.dpsgd.cuda_graph import CapturedBackward, captured_backward
 from inid.dpsgd.forward_pass import ForwardPass
 from inid.dpsgd.grad_sample.grad_sampler import GradSampler
@@ -43,6 +44,7 @@ __all__ = [
     "Sampling",
     "Segment",
     "TrainingPlan",
+    "TrainingRecord",
     "captured_backward",
     "fix",
     "make_private",

@@ -5,59 +5,24 @@ import operator
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from scipy.optimize import brentq
 
 from inid import arguments
-from inid.accounting import Composition, Ledger, compose, subsample
+from inid.accounting import Composition, Ledger
+from inid.accounting.training_runs import Mechanism, Segment, composed, read_segment
 from inid.curves import least_noise_multiplier
 from inid.dpsgd.parallel import Processes
 from inid.errors import ArgumentError, BudgetError, RecordError
 from inid.noise import current_source
-from inid.planning import plan
-from inid.promises import ApproxDP, GaussianDP, PureDP
-from inid.sets import Neighbours, Sensitivity
-
-Mechanism = Literal["gaussian", "laplace"]
+from inid.promises import ApproxDP
+from inid.sets import Neighbours
 
 _VERSION = 1
 
 _MOST_NOISE = 1e6
-
-
-@dataclass(frozen=True)
-class Segment:
-    """Steps in a row that cost the same.
-
-    Attributes:
-        mechanism: The noise.
-        noise_multiplier: 1/mu of a step on the whole data (Gaussian) or 1/epsilon (Laplace).
-        sample_rate: The probability with which an example takes part in a step.
-        steps: How many steps.
-        neighbours: "zero_out" where the number of examples is public (a rate of batch size / number), "add_remove"
-            where rate and steps were stated without it.
-    """
-
-    mechanism: Mechanism
-    noise_multiplier: float
-    sample_rate: float
-    steps: int
-    neighbours: Neighbours = "zero_out"
-
-    def composition(self) -> Composition:
-        """The privacy of these steps.
-
-        A Laplace step with pure epsilon e is accounted as a single coordinate of ratio e: among all ratios of the same
-        sum that is the worst (the curve is Schur-convex in the ratios, E5), so it covers every clipping and allocation.
-        """
-        alone = Sensitivity.box([1.0], neighbours=self.neighbours)
-        if self.mechanism == "gaussian":
-            step = plan(alone, GaussianDP(mu=1 / self.noise_multiplier), mechanism="gaussian")
-        else:
-            step = plan(alone, PureDP(epsilon=1 / self.noise_multiplier), mechanism="laplace")
-        return subsample(step, rate=self.sample_rate, steps=self.steps)
 
 
 class Accountant:
@@ -124,7 +89,7 @@ class Accountant:
         if not self._history:
             raise ArgumentError("no step has been taken yet, so there is nothing to account for: train first.")
         self._warn_of_test_noise()
-        return _composed(self._history)
+        return composed(self._history)
 
     def _warn_of_test_noise(self) -> None:
         if not self.private and not self._warned:
@@ -153,7 +118,7 @@ class Accountant:
         if not isinstance(state, Mapping) or state.get("inid_accountant") != _VERSION:
             raise RecordError("the record is not an accountant's of this version: pass what state_dict() returned.")
         try:
-            history = [_segment(*entry) for entry in state["history"]]
+            history = [read_segment(*entry) for entry in state["history"]]
             private = bool(state["private"])
         except (KeyError, TypeError, ArgumentError) as error:
             raise RecordError("the accountant's record is damaged: pass what state_dict() returned.") from error
@@ -180,36 +145,6 @@ def _begins_with(history: Sequence[Segment], first: Sequence[Segment]) -> bool:
         and replace(history[at], steps=1) == replace(first[at], steps=1)
         and (history[at].steps >= first[at].steps if len(history) == len(first) else history[at] == first[at])
     )
-
-
-def _composed(history: Sequence[Segment]) -> Composition:
-    """The privacy of several stretches of steps.
-
-    Where they mix relations it is that of "zero_out": data sets that differ by one example becoming nothing differ by
-    one example removed, once those that are nothing are dropped.
-    """
-    one = len({segment.neighbours for segment in history}) == 1
-    parts = history if one else [replace(segment, neighbours="zero_out") for segment in history]
-    return compose(*(segment.composition() for segment in parts))
-
-
-def _segment(
-    mechanism: object, noise_multiplier: object, sample_rate: object, steps: object, neighbours: object = "zero_out"
-) -> Segment:
-    cure = "pass what state_dict() returned"
-    name: Mechanism = (
-        "laplace" if arguments.choice("mechanism", mechanism, ("gaussian", "laplace")) == "laplace" else "gaussian"
-    )
-    multiplier = arguments.real("noise_multiplier", noise_multiplier, above=0, cure=cure)
-    rate = arguments.real("sample_rate", sample_rate, above=0, cure=cure)
-    if not rate <= 1:
-        raise ArgumentError(f"sample_rate must be at most 1, got {rate!r}: {cure}.")
-    relation: Neighbours = (
-        "add_remove"
-        if arguments.choice("neighbours", neighbours, ("zero_out", "add_remove")) == "add_remove"
-        else "zero_out"
-    )
-    return Segment(name, multiplier, rate, arguments.integer("steps", steps, least=1, cure=cure), relation)
 
 
 def noise_multiplier_for(
@@ -241,9 +176,9 @@ def noise_multiplier_for(
     """
     target = arguments.real("target_epsilon", target_epsilon, above=0, cure="pass the epsilon the run may cost")
     granted = ApproxDP(0.0, target_delta).delta
-    run = _segment(mechanism, 1.0, sample_rate, steps)
+    run = read_segment(mechanism, 1.0, sample_rate, steps)
     before = () if accountant is None else accountant.history
-    if before and (spent := _composed(before).epsilon(granted)) >= target:
+    if before and (spent := composed(before).epsilon(granted)) >= target:
         raise BudgetError(
             f"the accountant has spent epsilon={spent:.6g} of {target:g} already: promise more, or pass a new "
             "accountant for other data."
@@ -263,7 +198,7 @@ def _with_history(before: Sequence[Segment], run: Segment, least: float, target:
     """The least multiplier of a run that follows others, to one part in ten thousand; infinite beyond the largest."""
 
     def cost(multiplier: float) -> float:
-        return _composed([*before, replace(run, noise_multiplier=multiplier)]).epsilon(delta)
+        return composed([*before, replace(run, noise_multiplier=multiplier)]).epsilon(delta)
 
     low, high = least, 2 * least
     while cost(high) > target:

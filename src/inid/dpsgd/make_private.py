@@ -3,6 +3,7 @@
 import hashlib
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Literal, cast
 
 import torch
@@ -11,7 +12,8 @@ from torch.utils.data import DataLoader
 
 from inid import arguments
 from inid.accounting import Ledger
-from inid.dpsgd.accountant import Accountant, ChargedRun, Mechanism, Segment, noise_multiplier_for
+from inid.accounting.training_runs import Mechanism, Segment
+from inid.dpsgd.accountant import Accountant, ChargedRun, noise_multiplier_for
 from inid.dpsgd.grad_sample.clipped_sums import MARGIN, ClippingKind
 from inid.dpsgd.grad_sample.wrapped_forward import is_private
 from inid.dpsgd.independence.validation import check_module
@@ -120,7 +122,7 @@ def make_private(
         label: The ledger's note.
 
     Returns:
-        A named tuple (module, optimizer, data_loader, accountant).
+        A named tuple (module, optimizer, data_loader, accountant); `print(private.summary())` says what is promised.
 
     Raises:
         ArgumentError: An argument is malformed, or the model mixes examples; nothing has been changed.
@@ -219,7 +221,8 @@ def make_private(
         bytes_held=sum(sizes) * (8 if noise == "exact" else next(module.parameters()).element_size()),
     )
     multiplier = multiplier if chosen is None else chosen.noise_multiplier
-    run = None if length is None else Segment(mechanism, multiplier, loader.sample_rate, length, relation)
+    one_pass = Segment(mechanism, multiplier, loader.sample_rate, loader.steps, relation)
+    run = None if length is None else replace(one_pass, steps=length)
     correlated_run = CorrelatedRun.of(chosen, run, loader, processes, exact=noise == "exact", before=accountant.steps)
     level = 1 / multiplier
     if clip.adaptive is not None:
@@ -265,6 +268,8 @@ def make_private(
         mean=loss_reduction == "mean",
         processes=processes,
         planned=None if length is None else accountant.steps + length,
+        runs=(*accountant.history, one_pass if run is None else run if correlated_run is None else correlated_run.run),
+        target_delta=target_delta,
         example=example,
         charged=charged,
         correlation=chosen,

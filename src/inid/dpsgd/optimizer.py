@@ -1,12 +1,16 @@
 """An optimizer whose steps are private."""
 
+import math
+import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 
+from inid.accounting.training_runs import Segment
 from inid.dpsgd.accountant import Accountant, ChargedRun
 from inid.dpsgd.grad_sample.clipped_sums import MARGIN, Rule
 from inid.dpsgd.independence.check import Independence
@@ -40,6 +44,9 @@ class PrivateOptimizer(torch.optim.Optimizer):
         gradients: What clips the gradients of examples.
         losses: What takes losses row by row.
         step_state: How far the step under way has come.
+        recipe: What the noise of a step depends on besides the thresholds.
+        planned_runs: What will have been spent when the run is over, oldest first.
+        target_delta: The delta that was asked for, if any.
     """
 
     def __init__(
@@ -58,6 +65,8 @@ class PrivateOptimizer(torch.optim.Optimizer):
         mean: bool,
         processes: Processes,
         planned: int | None = None,
+        runs: tuple[Segment, ...] = (),
+        target_delta: float | None = None,
         example: object = None,
         charged: ChargedRun | None = None,
         correlation: Correlation | None = None,
@@ -67,9 +76,10 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self.original, self.accountant = original, accountant
         self.groups = [group.name for group in groups]
         self._members = [p for group in groups for _, p in group.parameters]
-        self._recipe, self._multiplier, self._adaptive = recipe, noise_multiplier, adaptive
+        self.recipe, self._multiplier, self._adaptive = recipe, noise_multiplier, adaptive
         self._loader, self._source, self._mean, self._processes = loader, source, mean, processes
         self._planned, self._charged = planned, charged
+        self.planned_runs, self.target_delta = runs, target_delta
         self._correlation, self._correlated = correlation, correlated
         self._step_count = 0
         first = self._members[0]
@@ -87,6 +97,13 @@ class PrivateOptimizer(torch.optim.Optimizer):
     @property
     def param_groups(self) -> list[dict[str, Any]]:
         """The original's parameter groups."""
+        if sys._getframe(1).f_code is ReduceLROnPlateau.__init__.__code__:  # noqa: SLF001 - nothing else says who asks
+            warnings.warn(
+                "ReduceLROnPlateau decides by the numbers that it is given: exact losses of training examples are "
+                "facts about them that no noise covers. Give it losses on public data, or fix the schedule "
+                "beforehand.",
+                stacklevel=3,
+            )
         return self.original.param_groups
 
     @param_groups.setter
@@ -135,6 +152,21 @@ class PrivateOptimizer(torch.optim.Optimizer):
         """The groups' thresholds in the next step."""
         return list(self._thresholds)
 
+    @property
+    def norm(self) -> float:
+        """The norm of all thresholds together: what an example's whole gradient is held to."""
+        return math.hypot(*self._thresholds) if self.recipe.mechanism == "gaussian" else math.fsum(self._thresholds)
+
+    @property
+    def paid_by(self) -> str:
+        """What the run is counted in: steps, or rounds of turns where noise is correlated."""
+        return "steps" if self._correlated is None else "rounds of turns"
+
+    @property
+    def charge(self) -> str | None:
+        """The digest of the ledger's charge for this run, once it was made."""
+        return None if self._charged is None or self._charged.charge is None else self._charged.charge[1]
+
     def zero_grad(self, set_to_none: bool = True) -> None:  # noqa: ARG002 - as torch has it
         """Forget the gradients; while the parts of one batch are being added up, keep their sums.
 
@@ -181,10 +213,10 @@ class PrivateOptimizer(torch.optim.Optimizer):
             self._charged.take_step()
         self._loader.drawn.close()
         self.accountant.step(
-            mechanism=self._recipe.mechanism,
+            mechanism=self.recipe.mechanism,
             noise_multiplier=self._multiplier,
             sample_rate=self._loader.sample_rate,
-            neighbours=self._recipe.neighbours,
+            neighbours=self.recipe.neighbours,
             private=private,
         )
         self._warn_beyond_plan()
@@ -239,8 +271,8 @@ class PrivateOptimizer(torch.optim.Optimizer):
                 self._thresholds,
                 centred,
                 examples=self._loader.expected_batch_size,
-                level=adaptive.split(1 / self._multiplier, self._recipe.mechanism)[1],
-                mechanism=self._recipe.mechanism,
+                level=adaptive.split(1 / self._multiplier, self.recipe.mechanism)[1],
+                mechanism=self.recipe.mechanism,
                 source=self._source,
             )
             return torch.tensor(moved, dtype=torch.float64, device=centred.device)
@@ -250,10 +282,10 @@ class PrivateOptimizer(torch.optim.Optimizer):
 
     def _set_thresholds(self, thresholds: list[float]) -> None:
         self._thresholds = thresholds
-        self._plan = self._recipe.plan(thresholds)
+        self._plan = self.recipe.plan(thresholds)
 
     def _rule(self) -> Rule:
-        recipe = self._recipe
+        recipe = self.recipe
         norm = 2 if recipe.mechanism == "gaussian" else 1
         return Rule(
             norm=norm,
@@ -292,7 +324,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
                 "the state is not of a private optimizer with the same groups: pass what state_dict() returned."
             )
         try:
-            checked = share_thresholds(thresholds, self._recipe.sizes, 2, "flat")
+            checked = share_thresholds(thresholds, self.recipe.sizes, 2, "flat")
         except ArgumentError as error:
             raise RecordError("the state's thresholds are damaged: pass what state_dict() returned.") from error
         if self._charged is None and own.get("ledger") is not None:

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from inid import arguments
+from inid.accounting.training_runs import Mechanism
 from inid.arguments import shown
-from inid.dpsgd.accountant import Mechanism
 from inid.dpsgd.grad_sample.clipped_sums import LEAST, MOST
 from inid.dpsgd.noise.step_noise import Source, add_planned_noise
 from inid.errors import ArgumentError

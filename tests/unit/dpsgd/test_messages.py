@@ -160,3 +160,51 @@ def test_a_loss_of_a_whole_batch_is_told_that_it_gets_a_row(loss):
     x, y = next(iter(training.data_loader))
     with pytest.raises(GuaranteeError, match="one row of the outputs and of every target"):
         training.loss(loss, training.module(x), y)
+
+
+def test_a_schedule_by_losses_is_warned_of_and_a_fixed_one_is_not():
+    training = made()
+    with pytest.warns(UserWarning, match="ReduceLROnPlateau decides by the numbers"):
+        torch.optim.lr_scheduler.ReduceLROnPlateau(training.optimizer)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        torch.optim.lr_scheduler.StepLR(training.optimizer, 1)
+        torch.optim.lr_scheduler.ReduceLROnPlateau(torch.optim.SGD(nn.Linear(1, 1).parameters(), lr=0.1))
+
+
+def test_the_summary_says_what_the_run_promises_before_its_first_step_and_the_record_what_it_has_cost():
+    training = made(epochs=3)
+    summary = training.summary(delta=1e-3)
+    planned = dpsgd.Accountant()
+    planned.step(mechanism="gaussian", noise_multiplier=1.0, sample_rate=0.25, steps=12)
+    assert f"epsilon {planned.get_epsilon(1e-3):.4f}"[:12] in summary
+    for said in (
+        "12 steps",
+        "an example must hold all of a person",
+        "multiplier 1",
+        "5 examples expected",
+        "rate      0.25",
+    ):
+        assert said in summary
+    assert "at delta 0.005 for" in training.summary()  # a tenth of one in 20
+    for x, y in training.data_loader:
+        training.optimizer.zero_grad()
+        training.backward(functional.cross_entropy, training.module(x), y)
+        training.optimizer.step()
+    record = training.record(delta=1e-3)
+    assert record.verify() == training.accountant.get_epsilon(1e-3)
+    assert record.facts["trained"] == 8
+    assert record.facts["units"] == 20
+    assert "epsilon" in record.card()
+
+
+def test_where_the_number_of_examples_is_secret_no_delta_follows_from_it_and_no_record_has_it():
+    training = made(sampling=dpsgd.Sampling(neighbours="add_remove", sample_rate=0.25), steps=2)
+    with pytest.raises(ArgumentError, match="pass delta="):
+        training.summary()
+    assert "how many there are is secret" in training.summary(delta=1e-6)
+    for x, y in training.data_loader:
+        training.optimizer.zero_grad()
+        training.backward(functional.cross_entropy, training.module(x), y)
+        training.optimizer.step()
+    assert "units" not in training.record(delta=1e-6).facts

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from inid.accounting import CompositionProof, JointCharge, JointProof, verify_record
+from inid.accounting import CompositionProof, JointCharge, JointProof, TrainingRecord, verify_record
 from inid.accounting.stores import is_file
 from inid.cli.console import Console
 from inid.cli.options import COMMON, Command, Values, argument
@@ -18,7 +18,9 @@ from inid.tables import verify_result
 from inid.tables.streams.record import is_stream_record
 from inid.tables.verification import is_publication
 
-_FILE = argument("file", "FILE", "A plan or a release record (JSON), or a ledger: a file or a postgresql:// address.")
+_FILE = argument(
+    "file", "FILE", "A plan, a release or training record (JSON), or a ledger: a file or a postgresql:// address."
+)
 
 _CURE = "name what inid plan --out or inid release --record wrote, or a ledger"
 _SQLITE = b"SQLite format 3\x00"
@@ -34,6 +36,9 @@ _PROVED = {
     "stream": "The noise keeps the promise over all periods, its plan covers the question, and every estimate and "
     "interval of a period and of a total follows from its noisy numbers. This cannot prove that the noise was random, "
     "which rows the numbers are of, or that a ledger was charged. Compare the digest with the published one.",
+    "training record": "The recorded steps cost no more than the promise says. This cannot prove that the run went so, "
+    "that the noise was random, which data it saw, or that a ledger was charged. Compare the digest with the published "
+    "one.",
     "noisy values": "The noise of this release keeps its promise. The record holds noisy values only, and cannot prove "
     "that they were not changed.",
 }
@@ -43,7 +48,7 @@ class _Proved(NamedTuple):
     """What was proved: the kind of record, its proof made anew, its digest, and the rules that it names."""
 
     kind: str
-    certificate: Certificate | CompositionProof | JointProof
+    certificate: Certificate | CompositionProof | JointProof | TrainingRecord
     digest: str | None = None
     rules: int | None = None
 
@@ -68,11 +73,14 @@ def verify(values: Values) -> None:
     except RecursionError:
         raise RecordError(f"{path} is neither a plan nor a record: it is nested too deeply.") from None
     document = {"command": "verify", "kind": kind, "verified": True, "certificate": certificate.to_dict()}
-    console.document(document | ({"digest": digest, "rules": rules} if digest else {}))
+    if digest:
+        document |= {"digest": digest} if rules is None else {"digest": digest, "rules": rules}
+    console.document(document)
     console.line(f"The {kind} in {path} holds.")
     console.line(_PROVED[kind])
-    if digest:
+    if rules is not None:
         console.line(f"rules: {rules}")
+    if digest:
         console.line(f"digest: {digest}")
     console.lines(str(certificate))
     return None
@@ -95,6 +103,10 @@ def _proved(path: Path, content: bytes) -> _Proved:
         return _Proved("publication", verify_result(record), str(record.get("digest")), record.get("rules"))
     if is_stream_record(record):
         return _Proved("stream", verify_result(record), str(record.get("digest")), record.get("rules"))
+    if isinstance(record, dict) and "inid_training" in record:
+        training = TrainingRecord.from_dict(record)
+        training.verify()
+        return _Proved("training record", training, str(record["digest"]))
     known = {"plan", "release", "noise", "scales", "inid", "inid_parts"}
     if not isinstance(record, dict) or not known & record.keys():
         raise ArgumentError(f"{path} is neither a record nor a ledger: {_CURE}.")

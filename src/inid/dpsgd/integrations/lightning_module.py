@@ -1,5 +1,6 @@
 """Lightning, private: a module whose loss is taken row by row, and a callback that logs epsilon."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -64,6 +65,10 @@ class PrivateLightningModule(lightning.LightningModule):
         """The private loader."""
         return self.private.data_loader
 
+    def on_fit_start(self) -> None:
+        """Warn of what stops by exact losses of training examples."""
+        _warn_of_early_stopping(self.trainer)
+
     def on_train_epoch_end(self) -> None:
         """Log epsilon, to every logger there is."""
         if self._delta is not None:
@@ -85,6 +90,21 @@ class LogEpsilon(lightning.Callback):
     def __init__(self, private: PrivateTraining, delta: float) -> None:
         self._private, self._delta = private, delta
 
+    def on_fit_start(self, trainer: Any, _module: lightning.LightningModule) -> None:
+        """Warn of what stops by exact losses of training examples."""
+        _warn_of_early_stopping(trainer)
+
     def on_train_epoch_end(self, _trainer: Any, pl_module: lightning.LightningModule) -> None:
         """Log it."""
         pl_module.log("epsilon", self._private.accountant.get_epsilon(self._delta))
+
+
+def _warn_of_early_stopping(trainer: Any) -> None:
+    for callback in trainer.callbacks:
+        if isinstance(callback, lightning.pytorch.callbacks.EarlyStopping) and not callback.monitor.startswith("val"):
+            warnings.warn(
+                f"EarlyStopping(monitor={callback.monitor!r}) decides when to stop: exact losses of training examples "
+                "are facts about them that no noise covers. Monitor a loss on public data, or train for a fixed number "
+                "of steps.",
+                stacklevel=2,
+            )

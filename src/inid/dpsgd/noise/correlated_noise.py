@@ -26,7 +26,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from inid.dpsgd.accountant import Accountant, ChargedRun, Segment
+from inid.accounting.training_runs import Segment
+from inid.dpsgd.accountant import Accountant, ChargedRun
 from inid.dpsgd.kernels import grad_sample_kernels
 from inid.dpsgd.noise.banded import Banded
 from inid.dpsgd.noise.step_noise import QUANTUM, add_scaled, quanta_of, recorded, standard_noise

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from inid.dpsgd.accountant import Mechanism
+from inid.accounting.training_runs import Mechanism
 from inid.dpsgd.grad_sample.clipped_sums import ClippingKind
 from inid.noise import add_noise, current_source
 from inid.planning import NoisePlan, plan

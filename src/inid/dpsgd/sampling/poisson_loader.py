@@ -215,6 +215,16 @@ class PoissonLoader:
         raise _fixed("sample_rate", rate)
 
     @property
+    def unit(self) -> str:
+        """What is drawn, and what the promise is about."""
+        return "example"
+
+    @property
+    def units(self) -> int | None:
+        """How many there are; None where that is secret."""
+        return None if self._secret else len(self.dataset)
+
+    @property
     def padding(self) -> float:
         """About how much of what the model computes is padding (by a normal approximation): what the padding costs."""
         return 1 - self.mean_draw / self._partition.places.places if self._padded else 0.0
