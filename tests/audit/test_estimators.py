@@ -1,55 +1,119 @@
-"""Every estimator, scaler and encoder, by record and replay: no violation on neighbours that are hard on code.
+"""Every estimator, scaler, encoder and search, by record and replay: no violation on neighbours that are hard on code.
 
-Each is also run with sums that are four times what its plan covers: the audit has to see that.
+Each is also run with numbers that are four times what its plan covers: the audit has to see that.
 """
 
+import inspect
 import warnings
 
 import numpy as np
 import pytest
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import inid
 from inid import learn
-from inid.noise import grid_noise
 from inid.testing import neighbours_of, record, replay
+from mutated_noise import four_times
 
 APPROX, PURE = inid.ApproxDP(epsilon=1.0, delta=1e-6), inid.PureDP(epsilon=1.0)
 draw = np.random.default_rng(11)
 X = draw.uniform(-0.2, 1.2, size=(40, 3))
 Y = X.sum(axis=1)
 LABELS = (Y > 1.5).astype(int)
+SIXTHS = np.floor(Y).clip(0, 2).astype(int)
 COUNTS = draw.poisson(2.0, 40).astype(float)
 RELATIONS = ("add_remove", "replace", "zero_out")
 NEIGHBOURS = 8
 
-TARGET = {"bounds": (0, 1), "bounds_y": (0, 3)}
-CLASSES = {"bounds": (0, 1), "classes": (0, 1)}
+UNIT = {"bounds": (0, 1)}
+TARGET = {**UNIT, "bounds_y": (0, 3)}
+CLASSES = {**UNIT, "classes": (0, 1)}
+
+
+def search(grid, model, **arguments):
+    """A search of the best of several parameters."""
+    return lambda **promise: learn.PrivateSearchCV(model(**arguments, **promise), grid)
+
+
+def on_rows(model, **arguments):
+    """A model of scikit-learn on synthetic rows."""
+    return lambda **promise: learn.OnSyntheticRows(model, bins=3, **arguments, **promise)
+
+
+def pipeline(**promise):
+    """A scaler and a model that share a promise."""
+    relation = {"neighbours": promise["neighbours"]}
+    steps = (
+        learn.PrivateStandardScaler(**UNIT, **relation),
+        learn.PrivateRidge(bounds=(-4, 4), bounds_y=(0, 3), **relation),
+    )
+    return learn.make_private_pipeline(*steps, budget=promise["budget"])
+
+
+class SurvivalCurve:
+    """A curve of the times in the first column, which is fitted as the others are."""
+
+    def __init__(self, **promise):
+        self.model = learn.PrivateKaplanMeier(edges=(0.0, 0.25, 0.5, 1.0), **promise)
+
+    def fit(self, rows, events):
+        return self.model.fit(rows[:, 0], events)
+
+
+def made(model, **arguments):
+    """An estimator by itself."""
+    return lambda **promise: model(**arguments, **promise)
+
+
 ESTIMATORS = {
-    "linear": (learn.PrivateLinearRegression, TARGET, Y),
-    "ridge": (learn.PrivateRidge, TARGET, Y),
-    "lasso": (learn.PrivateLasso, TARGET, Y),
-    "elastic net": (learn.PrivateElasticNet, TARGET, Y),
-    "coordinate descent": (learn.PrivateLasso, {**TARGET, "solver": "coordinate_descent", "passes": 2}, Y),
-    "logistic": (learn.PrivateLogisticRegression, CLASSES, LABELS),
-    "poisson": (learn.PrivatePoissonRegressor, {"bounds": (0, 1), "bounds_y": (0, 9)}, COUNTS),
-    "gamma": (learn.PrivateGammaRegressor, {"bounds": (0, 1), "bounds_y": (0.5, 9)}, COUNTS + 0.5),
-    "naive Bayes": (learn.PrivateGaussianNB, CLASSES, LABELS),
-    "moments": (learn.PrivateMoments, {"bounds": (0, 1)}, None),
-    "PCA": (learn.PrivatePCA, {"n_components": 2, "row_norm": 1.0}, None),
-    "k-means": (learn.PrivateKMeans, {"n_clusters": 2, "bounds": (0, 1)}, None),
-    "standard scaler": (learn.PrivateStandardScaler, {"bounds": (0, 1)}, None),
-    "quantile transformer": (learn.PrivateQuantileTransformer, {"bounds": (0, 1)}, None),
-    "imputer": (learn.PrivateImputer, {"bounds": (0, 1)}, None),
+    "linear": (made(learn.PrivateLinearRegression, **TARGET), Y),
+    "ridge": (made(learn.PrivateRidge, **TARGET), Y),
+    "lasso": (made(learn.PrivateLasso, **TARGET), Y),
+    "elastic net": (made(learn.PrivateElasticNet, **TARGET), Y),
+    "coordinate descent": (made(learn.PrivateLasso, solver="coordinate_descent", passes=2, **TARGET), Y),
+    "logistic": (made(learn.PrivateLogisticRegression, **CLASSES), LABELS),
+    "logistic of three classes": (made(learn.PrivateLogisticRegression, **UNIT, classes=(0, 1, 2)), SIXTHS),
+    "poisson": (made(learn.PrivatePoissonRegressor, **UNIT, bounds_y=(0, 9)), COUNTS),
+    "gamma": (made(learn.PrivateGammaRegressor, **UNIT, bounds_y=(0.5, 9)), COUNTS + 0.5),
+    "naive Bayes": (made(learn.PrivateGaussianNB, **CLASSES), LABELS),
+    "Kaplan-Meier": (SurvivalCurve, LABELS),
+    "moments": (made(learn.PrivateMoments, **UNIT), None),
+    "PCA": (made(learn.PrivatePCA, n_components=2, row_norm=1.0), None),
+    "k-means": (made(learn.PrivateKMeans, n_clusters=2, **UNIT), None),
+    "standard scaler": (made(learn.PrivateStandardScaler, **UNIT), None),
+    "quantile transformer": (made(learn.PrivateQuantileTransformer, **UNIT), None),
+    "imputer": (made(learn.PrivateImputer, **UNIT), None),
+    "pipeline": (pipeline, Y),
+    "search by moments": (search({"alpha": [0.1, 10.0]}, learn.PrivateRidge, **TARGET), Y),
+    "search by scores": (search({"C": [0.1, 10.0]}, learn.PrivateLogisticRegression, **CLASSES), LABELS),
+    "classifier on synthetic rows": (on_rows(DecisionTreeClassifier(random_state=0), **CLASSES), LABELS),
+    "regressor on synthetic rows": (on_rows(DecisionTreeRegressor(random_state=0), **TARGET), Y),
 }
+# Gaussian noise alone, and coins of rows that a row more would move.
+WITHOUT = {
+    (name, relation, budget)
+    for name in ESTIMATORS
+    for relation in RELATIONS
+    for budget in ("approx", "pure")
+    if (name.endswith("synthetic rows") and budget == "pure") or (name, relation) == ("search by scores", "add_remove")
+}
+BUDGETS = {"approx": APPROX, "pure": PURE}
+CASES = [
+    (name, relation, budget)
+    for name in ESTIMATORS
+    for relation in RELATIONS
+    for budget in BUDGETS
+    if (name, relation, budget) not in WITHOUT
+]
 
 
 def fitted(name, relation, budget):
     """A function of the data that fits."""
-    estimator, arguments, target = ESTIMATORS[name]
+    make, target = ESTIMATORS[name]
 
     def fit(data):
         rows, y = (data, None) if target is None else data
-        model = estimator(budget=budget, neighbours=relation, **arguments)
+        model = make(budget=budget, neighbours=relation)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return model.fit(rows) if y is None else model.fit(rows, y)
@@ -61,11 +125,9 @@ def others(data, relation, number=NEIGHBOURS):
     return neighbours_of(data, relation, number=number, finite=False, seed=5)
 
 
-@pytest.mark.parametrize("budget", [APPROX, PURE], ids=["approx", "pure"])
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize(("name", "relation", "budget"), CASES)
 def test_one_person_moves_a_fit_as_far_as_was_charged(name, relation, budget):
-    fit, data = fitted(name, relation, budget)
+    fit, data = fitted(name, relation, BUDGETS[budget])
     tape = record(fit, data)
     assert tape.numbers > 0
     for what, other in others(data, relation):
@@ -74,22 +136,25 @@ def test_one_person_moves_a_fit_as_far_as_was_charged(name, relation, budget):
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_sums_that_the_plan_does_not_cover_are_found(name, monkeypatch):
-    plain = grid_noise.noisy
-
-    def four_times(values, scales, table, source, *, compiled=None):
-        return plain(4 * values, scales, table, source, compiled=compiled)
-
+def test_numbers_that_the_plan_does_not_cover_are_found(name, monkeypatch):
     fit, data = fitted(name, "replace", APPROX)
-    for module in (grid_noise, *_users_of_noisy()):
-        monkeypatch.setattr(module, "noisy", four_times)
+    four_times(monkeypatch)
     tape = record(fit, data)
-    kinds = {v.kind for _, other in others(data, "replace", 40) for v in replay(tape, other).violations}
-    assert "sensitivity" in kinds
+    found = (violation.kind for _, other in others(data, "replace", 40) for violation in replay(tape, other).violations)
+    assert "sensitivity" in found
 
 
-def _users_of_noisy():
-    from inid import noise
-    from inid.noise import prepared_noise
+def test_every_estimator_that_spends_is_audited():
+    spending = {
+        name
+        for name, kind in vars(learn).items()
+        if name in learn.__all__ and hasattr(kind, "fit") and {"budget", "ledger"} & _taken(kind)
+    }
+    source = inspect.getsource(inspect.getmodule(fitted))
+    assert {name for name in spending if f"learn.{name}" not in source} == set()
+    assert {"PrivateSearchCV", "OnSyntheticRows", "PrivateImputer"} <= spending
 
-    return noise, prepared_noise
+
+def _taken(kind):
+    """The arguments of an estimator and of its fit."""
+    return {name for function in (kind, kind.fit) for name in inspect.signature(function).parameters}

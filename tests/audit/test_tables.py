@@ -1,8 +1,9 @@
 """Every question to a table, by record and replay: no violation on neighbours that are hard on code.
 
-Each is also run with noise on numbers that are four times what its plan covers: the audit has to see that.
+Each is also run with numbers that are four times what its plan covers: the audit has to see that.
 """
 
+import inspect
 import warnings
 
 import numpy as np
@@ -11,9 +12,8 @@ import pytest
 
 import inid
 from inid import tables
-from inid.noise import add_noise
-from inid.releasing import AddNoise, Drawn
 from inid.testing import neighbours_of, record, replay
+from mutated_noise import four_times
 
 draw = np.random.default_rng(3)
 SIZE = 60
@@ -41,6 +41,10 @@ QUESTIONS = {
     "quantiles": lambda t: t.quantiles({"age": [0.1, 0.5, 0.9]}),
     "quantiles by groups": lambda t: t.quantiles({"age": [0.5]}, by=SEX),
     "largest group": lambda t: t.largest_group({"place": ["a", "b", "c"]}),
+    "marginals with sums": lambda t: t.marginals(1, sum={"age": [("sex",)]}),
+    "weighted": lambda t: t.statistics(count=True, sum=["age"], mean=["age"], by=SEX),
+    "keys that nobody listed": lambda t: t.select_partitions("place", delta=1e-6),
+    "synthetic rows": lambda t: t.synthesize(columns=["sex", "place"]),
     "filtered": lambda t: t.where(tables.col("age") > 40).statistics(count=True, mean=["pay"]),
 }
 WITH_PEOPLE = {
@@ -48,20 +52,46 @@ WITH_PEOPLE = {
     "means of people": lambda t: t.statistics(count=True, mean=["pay"], by=SEX),
     "marginals of people": lambda t: t.marginals([("sex", "place")]),
     "largest group of people": lambda t: t.largest_group({"place": ["a", "b", "c"]}),
+    "keys of people": lambda t: t.select_partitions("place", delta=1e-6, max_keys_per_person=2, count_distinct=True),
+    "features of people": lambda t: t.per_person(
+        "id", spent=tables.sum("pay", bounds=(0, 20)), last=tables.max("age", bounds=(0, 100))
+    ).statistics(count=True, mean=["spent", "last"]),
 }
+PUBLICATION = "publication"
+BUDGETS = {"pure": PURE, "gaussian": GAUSSIAN, "approx": inid.ApproxDP(epsilon=1.0, delta=1e-5)}
 
 
-def table_of(frame, relation, *, person=False, missing=None):
-    unit = {"unit": tables.Person("id", max_rows=2)} if person else {}
+def budgets(name):
+    """The promises that an answer can keep: keys have a delta, synthetic rows Gaussian noise."""
+    if "keys" in name:
+        return ["approx"]
+    return ["gaussian"] if name == "synthetic rows" else ["pure", "gaussian"]
+
+
+CASES = [
+    (name, budget, relation)
+    for name in (*QUESTIONS, *WITH_PEOPLE)
+    for budget in budgets(name)
+    for relation in ("add_remove", "replace")
+]
+
+
+def table_of(frame, relation, name, missing=None):
+    facts = {"unit": tables.Person("id", max_rows=2)} if name in WITH_PEOPLE else {}
+    if name == "weighted":
+        facts = {"weight": "pay", "max_weight": 5.0}
     return tables.Table(
         frame, bounds={"age": (0, 100), "pay": (0, 9)}, domains={**SEX, "place": ["a", "b", "c"]},
-        neighbours=relation, rows=SIZE, missing=missing or {}, **unit,
+        neighbours=relation, rows=SIZE, missing=missing or "omit", **facts,
     )  # fmt: skip
 
 
-def released(ask, budget, relation, **facts):
+def released(name, budget, relation, **facts):
+    """A function of the rows that asks, plans and releases."""
+    ask = (QUESTIONS | WITH_PEOPLE)[name]
+
     def release(frame):
-        question = ask(table_of(frame, relation, **facts))
+        question = ask(table_of(frame, relation, name, **facts))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return question.release(question.plan(budget))
@@ -69,109 +99,138 @@ def released(ask, budget, relation, **facts):
     return release
 
 
-def check(release, relation, *, person=None, most_rows=1, number=8, table=PEOPLE):
-    tape = record(release, table)
+def others(name, relation, number=8):
+    facts = {"person": "id", "most_rows": 6} if name in WITH_PEOPLE else {}
+    return neighbours_of(PEOPLE, relation, number=number, seed=2, **facts)
+
+
+def check(release, name, relation):
+    tape = record(release, PEOPLE)
     assert tape.numbers > 0
-    for what, other in neighbours_of(table, relation, number=number, person=person, most_rows=most_rows, seed=2):
+    for what, other in others(name, relation):
         found = replay(tape, other)
         assert not found.violations, f"{what}: {found}"
 
 
-@pytest.mark.parametrize("relation", ["add_remove", "replace"])
-@pytest.mark.parametrize("budget", [PURE, GAUSSIAN], ids=["pure", "gaussian"])
-@pytest.mark.parametrize("name", QUESTIONS)
-def test_one_row_moves_an_answer_as_far_as_was_charged(name, budget, relation):
-    check(released(QUESTIONS[name], budget, relation), relation)
+def check_four_times(release, name, relation, monkeypatch):
+    four_times(monkeypatch)
+    tape = record(release, PEOPLE)
+    assert "sensitivity" in (
+        one.kind for _, other in others(name, relation, 40) for one in replay(tape, other).violations
+    )
 
 
-@pytest.mark.parametrize("relation", ["add_remove", "replace"])
-@pytest.mark.parametrize("budget", [PURE, GAUSSIAN], ids=["pure", "gaussian"])
-@pytest.mark.parametrize("name", WITH_PEOPLE)
+@pytest.mark.parametrize(("name", "budget", "relation"), CASES)
 def test_one_person_moves_an_answer_as_far_as_was_charged(name, budget, relation):
-    check(released(WITH_PEOPLE[name], budget, relation, person=True), relation, person="id", most_rows=6)
+    check(released(name, BUDGETS[budget], relation), name, relation)
 
 
-def test_filled_values_and_engines_are_covered_too(tmp_path):
-    release = released(QUESTIONS["means"], PURE, "add_remove", missing={"pay": 4.5})
-    check(release, "add_remove")
+@pytest.mark.parametrize("name", [*QUESTIONS, *WITH_PEOPLE])
+def test_numbers_that_the_plan_does_not_cover_are_found(name, monkeypatch):
+    check_four_times(released(name, BUDGETS[budgets(name)[-1]], "add_remove"), name, "add_remove", monkeypatch)
 
-    def by_file(frame):
-        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.parquet"
+
+def by_file(folder):
+    """A table that is read from a file, with a missing value filled in."""
+    plain = released("means", PURE, "add_remove", missing={"pay": 4.5})
+
+    def release(frame):
+        path = folder / f"{len(list(folder.iterdir()))}.parquet"
         frame.to_parquet(path)
-        return release(path)
+        return plain(path)
 
-    check(by_file, "add_remove", number=8)
+    return release
 
 
-@pytest.mark.parametrize("relation", ["add_remove", "replace"])
-def test_keys_that_nobody_listed(relation):
+def publication(budget):
+    """Several questions by one promise."""
+
     def release(frame):
-        question = table_of(frame, relation).select_partitions("place", delta=1e-6)
-        return question.release(question.plan(inid.ApproxDP(epsilon=1.0, delta=1e-5)))
-
-    check(release, relation)
-
-
-def test_synthetic_rows():
-    def release(frame):
-        table = tables.Table(frame, domains={**SEX, "place": ["a", "b", "c"]}, rows=SIZE)
-        question = table.synthesize()
-        return question.release(question.plan(GAUSSIAN))
-
-    check(release, "add_remove")
-
-
-@pytest.mark.parametrize("budget", [PURE, GAUSSIAN], ids=["pure", "gaussian"])
-def test_a_publication_of_several_questions(budget):
-    def release(frame):
-        table = table_of(frame, "add_remove")
-        publication = tables.Publication(
+        table = table_of(frame, "add_remove", PUBLICATION)
+        several = tables.Publication(
             people=table.statistics(count=True, by=SEX), pay=table.statistics(mean=["pay"]),
             place=table.largest_group({"place": ["a", "b", "c"]}),
         )  # fmt: skip
-        return publication.release(publication.plan(budget))
+        return several.release(several.plan(budget))
 
-    check(release, "add_remove")
+    return release
 
 
-@pytest.mark.parametrize("budget", [PURE, GAUSSIAN], ids=["pure", "gaussian"])
-def test_a_stream_over_its_periods(budget, tmp_path):
+def stream(budget, folder):
+    """The same numbers of three periods, and their sums."""
+
     def release(frame):
-        path = tmp_path / f"{len(list(tmp_path.iterdir()))}.db"
+        path = folder / f"{len(list(folder.iterdir()))}.db"
         table = tables.Table(frame, bounds={"pay": (0, 9)}, rows=20)
-        stream = tables.Stream.open(
+        opened = tables.Stream.open(
             path, table, query={"count": True, "sum": ["pay"]}, periods=["1", "2", "3"], promise=budget
         )
         parts = [frame[frame["place"] == name].reset_index(drop=True) for name in ("a", "b", "c")]
         return [
             answer.estimate
             for period, part in zip(("1", "2", "3"), parts, strict=True)
-            for answer in stream.release(period, part).total.answers
+            for answer in opened.release(period, part).total.answers
         ]
 
-    check(release, "add_remove", number=10)
+    return release
 
 
-class FourTimes(AddNoise):
-    """Numbers four times as large as the plan covers."""
+def bounds(budget):
+    """Bounds of a column from a first release."""
 
-    def draw(self, exact, noise, source):
-        return Drawn(add_noise(4 * np.asarray(exact, dtype=float), noise.scales, noise.mechanism, source))
+    def release(frame):
+        found = tables.estimate_bounds(tables.Table(frame, bounds={"age": (0, 1000)}, rows=SIZE), "age", budget)
+        return found.lower, found.upper
 
-
-@pytest.mark.parametrize("name", [name for name in QUESTIONS if name != "largest group"])
-def test_numbers_that_the_plan_does_not_cover_are_found(name, monkeypatch):
-    monkeypatch.setattr(AddNoise, "draw", FourTimes.draw)
-    release = released(QUESTIONS[name], GAUSSIAN, "add_remove")
-    tape = record(release, PEOPLE)
-    others = neighbours_of(PEOPLE, number=30, seed=4)
-    assert any("sensitivity" in {v.kind for v in replay(tape, other).violations} for _, other in others)
+    return release
 
 
-def test_a_choice_by_scores_that_a_row_moves_too_far_is_found(monkeypatch):
-    home = inid.releasing
-    plain = home.noisy_argmax
-    monkeypatch.setattr(home, "noisy_argmax", lambda scores, *rest: plain([4 * score for score in scores], *rest))
-    tape = record(released(QUESTIONS["largest group"], PURE, "add_remove"), PEOPLE)
-    found = {v.kind for _, other in neighbours_of(PEOPLE, number=20, seed=4) for v in replay(tape, other).violations}
-    assert "sensitivity" in found
+OTHERS = {
+    "file": by_file,
+    "publication, pure": lambda _: publication(PURE),
+    "publication, gaussian": lambda _: publication(GAUSSIAN),
+    "stream, pure": lambda folder: stream(PURE, folder),
+    "stream, gaussian": lambda folder: stream(GAUSSIAN, folder),
+    "bounds": lambda _: bounds(PURE),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_one_person_moves_other_releases_as_far_as_was_charged(name, tmp_path):
+    check(OTHERS[name](tmp_path), name, "add_remove")
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_numbers_that_other_plans_do_not_cover_are_found(name, tmp_path, monkeypatch):
+    check_four_times(OTHERS[name](tmp_path), name, "add_remove", monkeypatch)
+
+
+class Asked:
+    """A table that notes what it is asked, and by which arguments."""
+
+    def __init__(self):
+        self.methods, self.arguments = set(), set()
+
+    def __getattr__(self, name):
+        def ask(*_, **arguments):
+            self.methods.add(name)
+            self.arguments.update(arguments)
+            return self
+
+        return ask
+
+
+def test_every_question_and_every_statistic_is_audited():
+    asked = Asked()
+    for ask in (QUESTIONS | WITH_PEOPLE).values():
+        ask(asked)
+    questions = {
+        name
+        for name, method in inspect.getmembers(tables.Table)
+        if callable(method) and not name.startswith("_") and "Query" in str(inspect.signature(method).return_annotation)
+    }
+    assert questions == {"statistics", "marginals", "quantiles", "select_partitions", "largest_group", "synthesize"}
+    assert questions <= asked.methods
+    statistics = inspect.signature(tables.Table.statistics).parameters
+    named = {name for name, one in statistics.items() if one.kind == inspect.Parameter.KEYWORD_ONLY}
+    assert named - asked.arguments == set()

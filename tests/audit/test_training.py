@@ -1,5 +1,8 @@
 """A private training loop, by record and replay: in every step one example moves the sums as far as the step covers."""
 
+import inspect
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -9,6 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from inid import dpsgd
 from inid.testing import record, replay
 from internals import module_with
+from mutated_noise import four_times
 
 X = np.random.default_rng(1).normal(size=(24, 4)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(np.int64)
@@ -18,6 +22,8 @@ LOOPS = {
     "element-wise": {"clipping": "elementwise"},
     "exact noise": {"clipping": "global", "noise": "exact"},
     "Laplace": {"clipping": "global", "mechanism": "laplace"},
+    "adaptive": {"clipping": "per_layer", "thresholds": "adaptive"},
+    "in parts": {"clipping": "global", "max_physical_batch_size": 4},
     "correlated": {"clipping": "global", "correlation": dpsgd.Banded(bands=2), "steps": 4},
 }
 
@@ -57,6 +63,20 @@ def test_one_example_moves_a_step_as_far_as_it_covers(name):
     for other in others():
         found = replay(tape, other, changes=2)
         assert not found.violations, str(found)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_sums_that_a_step_does_not_cover_are_found(name, monkeypatch):
+    four_times(monkeypatch)
+    tape = record(trained(**LOOPS[name]), (X, Y))
+    assert "sensitivity" in (v.kind for other in others() for v in replay(tape, other, changes=2).violations)
+
+
+@pytest.mark.parametrize("name", ["clipping", "mechanism", "thresholds", "noise"])
+def test_every_way_to_clip_and_to_add_noise_is_audited(name):
+    option = inspect.signature(dpsgd.make_private).parameters[name]
+    words = set(re.findall(r"'(\w+)'", str(option.annotation))) - {"sqrt_size"}  # public thresholds, as flat ones are
+    assert words == {loop.get(name, option.default) for loop in LOOPS.values()} | {option.default}
 
 
 @pytest.mark.parametrize("name", ["global", "per layer"])
