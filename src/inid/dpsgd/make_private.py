@@ -81,8 +81,9 @@ def make_private(
         epochs: How often the run goes over the data. Needed for `target_epsilon` and for a ledger.
         steps: How many steps the run has, instead of `epochs`: one iteration over the loader then makes all of them.
         max_grad_norm: The norm of an example's whole gradient, shared among the groups; or one threshold per group.
-        clipping: "global" (one norm for all), "per_layer" (by groups), or "elementwise" (the paper's: each entry by
-            itself). Or a `Clipping`, which holds this and `max_grad_norm`, `groups`, `thresholds` and `total` in one.
+        clipping: "global" (one norm for all), "automatic" (every gradient is divided by its norm, so that there is no
+            threshold to tune), "per_layer" (by groups), or "elementwise" (the paper's: each entry by itself). Or a
+            `Clipping`, which holds this and `max_grad_norm`, `groups`, `thresholds` and `total` in one.
         allocation: "optimal", or the baselines "spr" and "iid".
         mechanism: "gaussian" clips in the l2 norm, "laplace" in the l1 norm.
         groups: Names of parameters or modules, one list per group; by default one group per module with parameters.
@@ -177,7 +178,8 @@ def make_private(
             "a mean over a batch that is not padded divides by the secret number of drawn examples, which changes how "
             'everybody\'s gradient is rounded: pass loss_reduction="sum" and a summed loss, or leave pad_batches out.'
         )
-    made = group_parameters(module, clip.groups, together=clip.kind == "global")
+    stability = clip.stability if clip.kind == "automatic" else None
+    made = group_parameters(module, clip.groups, together=clip.together)
     _check_parameters(module, optimizer)
     sizes, names = tuple(group.size for group in made), tuple(group.name for group in made)
     norm = 1 if mechanism == "laplace" else 2
@@ -239,6 +241,7 @@ def make_private(
             shared,
             clip.total,
             clip.kind,
+            stability,
             allocation,
             mechanism,
             noise,
@@ -258,7 +261,7 @@ def make_private(
         optimizer,
         module=module,
         groups=made,
-        recipe=Recipe(clip.kind, sizes, mechanism, allocation, clip.total, level, relation, names),
+        recipe=Recipe(clip.kind, sizes, mechanism, allocation, clip.total, level, relation, names, stability),
         noise_multiplier=multiplier,
         thresholds=shared,
         adaptive=clip.adaptive,

@@ -293,6 +293,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
             margin=MARGIN[self._members[0].dtype],
             bounds=element_bounds(self._thresholds, recipe.sizes, norm) if recipe.clipping == "elementwise" else None,
             total=recipe.total,
+            stability=recipe.stability,
             quanta=quanta_of(self._plan) if self._source == "exact" else None,
             # What correlated noise holds of earlier steps is counted in quanta.
             most=0 if self._correlated is not None else self._loader.most_examples * self._processes.world,

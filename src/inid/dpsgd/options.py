@@ -3,12 +3,14 @@
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 from inid import arguments
 from inid.dpsgd.grad_sample.clipped_sums import ClippingKind
-from inid.dpsgd.thresholds import Adaptive, total_threshold
+from inid.dpsgd.thresholds import Adaptive, stability_threshold, total_threshold
 from inid.errors import ArgumentError
+
+_STABILITY = 0.01  # as Bu et al. (2023) have it
 
 
 class _Choice:
@@ -36,11 +38,13 @@ class Clipping(_Choice):
     """How the gradients of examples are clipped.
 
     Attributes:
-        kind: "global" (one norm for all), "per_layer" (by groups) or "elementwise" (each entry by itself).
+        kind: "global" (one norm for all), "automatic" (every gradient divided by its norm), "per_layer" (by groups) or
+            "elementwise" (each entry by itself).
         max_grad_norm: The norm of an example's whole gradient, shared among the groups; or one threshold per group.
         groups: Names of parameters or modules, one list per group; by default one group per module with parameters.
         thresholds: How groups share the norm: "flat", "sqrt_size", "adaptive" or an `Adaptive`.
         total: A threshold for the whole gradient, applied before the groups' own.
+        stability: For automatic clipping the norm below which gradients are not lengthened further.
 
     >>> Clipping(kind="per_layer", max_grad_norm=2.0, thresholds="sqrt_size").kind
     'per_layer'
@@ -51,10 +55,11 @@ class Clipping(_Choice):
     groups: Sequence[Sequence[str]] | None = None
     thresholds: Literal["flat", "sqrt_size", "adaptive"] | Adaptive = "flat"
     total: float | None = None
+    stability: float = _STABILITY
 
     def __post_init__(self) -> None:
         check_kind(self.kind)
-        arguments.choice("clipping", self.kind, ("global", "per_layer", "elementwise"))
+        arguments.choice("clipping", self.kind, get_args(ClippingKind))
         if not isinstance(self.thresholds, Adaptive):
             arguments.choice("thresholds", self.thresholds, ("flat", "sqrt_size", "adaptive"))
         if self.adaptive is not None and self.kind == "elementwise":
@@ -66,8 +71,21 @@ class Clipping(_Choice):
             if self.kind != "per_layer":
                 raise ArgumentError(f"total goes with per_layer clipping, got {self.kind}: leave it out.")
             object.__setattr__(self, "total", total_threshold(self.total))
-        if self.groups is not None and self.kind == "global":
-            raise ArgumentError("groups go with per_layer or elementwise clipping, got global: leave them out.")
+        if self.groups is not None and self.together:
+            raise ArgumentError(f"groups go with per_layer or elementwise clipping, got {self.kind}: leave them out.")
+        if self.adaptive is not None and self.kind == "automatic":
+            raise ArgumentError(
+                "thresholds do not adapt under automatic clipping, where every gradient is as long as its threshold: "
+                "leave thresholds out."
+            )
+        object.__setattr__(self, "stability", stability_threshold(self.stability))
+        if self.stability != _STABILITY and self.kind != "automatic":
+            raise ArgumentError(f"stability goes with automatic clipping, got {self.kind}: leave it out.")
+
+    @property
+    def together(self) -> bool:
+        """Whether all parameters share one norm."""
+        return self.kind in {"global", "automatic"}
 
     @property
     def adaptive(self) -> Adaptive | None:
@@ -131,7 +149,7 @@ _INSTEAD = {
     "secure_mode": 'exact sums and noise are another argument here: pass noise="exact"',
     "total_steps": "the length of a run is another argument here: pass steps=",
     "wrap_model": "the model stays the same object, with a wrapped forward: leave it out",
-    "normalize_clipping": "gradients are clipped and not normalised: leave it out",
+    "normalize_clipping": 'gradients are normalised by another kind of clipping here: pass clipping="automatic"',
 }
 
 _CLIPPING = {

@@ -95,6 +95,11 @@ def total_threshold(total: object) -> float:
     return _in_range("total", arguments.real("total", total, above=0, cure="pass the norm of an example's gradient"))
 
 
+def stability_threshold(stability: object) -> float:
+    """The norm below which automatic clipping lengthens gradients no further."""
+    return _in_range("stability", arguments.real("stability", stability, above=0, cure="pass a norm such as 0.01"))
+
+
 def _in_range(name: str, threshold: float) -> float:
     if not LEAST <= threshold <= MOST:
         raise ArgumentError(

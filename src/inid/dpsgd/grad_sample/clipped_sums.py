@@ -26,7 +26,7 @@ from inid.dpsgd.grad_sample.grad_samples import (
 from inid.dpsgd.grad_sample.stacked_layers import JointStack, SeparateStack
 from inid.dpsgd.kernels import grad_sample_kernels
 
-ClippingKind = Literal["global", "per_layer", "elementwise"]
+ClippingKind = Literal["global", "automatic", "per_layer", "elementwise"]
 
 GroupGrads = list[GradSamples | None]  # one entry per parameter of a group; None where no gradient came
 
@@ -50,13 +50,18 @@ _LONGEST = 2.0**80
 
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """How gradients are clipped."""
+    """How gradients are clipped.
+
+    With a `stability` they are normalised instead: each is divided by its norm, or by the stability where the norm is
+    less, times the threshold. No gradient is longer than the threshold then either, so that the noise is the same.
+    """
 
     norm: int
     thresholds: Sequence[float]
     margin: float
     bounds: Sequence[float] | None = None
     total: float | None = None
+    stability: float | None = None
     quanta: Sequence[float] | None = None
     most: int = 0
     counts: bool = False
@@ -126,13 +131,14 @@ class Sums:
         at, several = groups[0], len(groups)
         pieces = self._pieces(at, grads)
         limit = rule.thresholds[at] * (1 - rule.margin)
+        least = (limit if rule.stability is None else rule.stability) / scale
         padding = self._padding(several)
         if rule.norm == 2 and rule.quanta is None and serves_gpu(pieces):
             pieces = swept(pieces)
-            norms, shares = gpu_shares(pieces, limit / scale, _LONGEST, padding)
+            norms, shares = gpu_shares(pieces, least, _LONGEST, padding)
         else:
             pieces, norms = _measured(pieces, rule.norm)
-            shares = _of_examples(_shares(norms, limit / scale), padding)
+            shares = _of_examples(_shares(norms, least), padding)
         if rule.counts:
             self._norms += zip(groups, norms.view(several, -1), strict=True)
         _add(pieces, shares, limit, rule, at)

@@ -38,6 +38,7 @@ class Recipe:
     level: float
     neighbours: Neighbours = "zero_out"
     names: tuple[str, ...] | None = None
+    stability: float | None = None
 
     def plan(self, thresholds: Sequence[float]) -> NoisePlan:
         """The plan for gradients clipped at these thresholds."""
