@@ -499,13 +499,13 @@ MUTATIONS = (
     ),
     # Training.
     Mutation(
-        "dpsgd/accountant.py",
+        "accounting/training_runs.py",
         'step = plan(alone, GaussianDP(mu=1 / self.noise_multiplier), mechanism="gaussian")',
         'step = plan(alone, GaussianDP(mu=0.5 / self.noise_multiplier), mechanism="gaussian")',
         "tests/unit/dpsgd/test_accountant.py::test_epsilon_agrees_with_dp_accounting",
     ),
     Mutation(
-        "dpsgd/accountant.py",
+        "accounting/training_runs.py",
         "return subsample(step, rate=self.sample_rate, steps=self.steps)",
         "return subsample(step, rate=self.sample_rate, steps=1)",
         "tests/unit/dpsgd/test_accountant.py::test_one_more_step_costs_more",

@@ -89,6 +89,14 @@ def test_a_changed_record_is_refused_even_with_a_digest_made_to_fit(record, path
         tables.verify_result(changed)
 
 
+@pytest.mark.parametrize("name", ["spent", "dimension"])
+def test_true_is_no_number_of_a_certificate(name):
+    record = inid.release([1.0], inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(1.0))).to_dict()
+    assert record["certificate"][name] == 1
+    with pytest.raises(inid.RecordError, match="certificate"):
+        inid.verify_record(change(record, ("certificate", name), True))
+
+
 def test_an_interval_that_was_made_in_another_way_is_refused(record):
     """As records had them whose means took the extremes over the intervals of both sums."""
     wider = change(record, ("answers", 2, "lower"), lambda low: low - 0.5)
