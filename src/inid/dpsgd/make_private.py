@@ -114,7 +114,7 @@ def make_private(
             that take turns, the run is charged for all its `steps` or `epochs`, and noise is Gaussian. "auto" takes
             the strategy of least noise, or none where it has not 5 % less; see docs/dpsgd/correlated.md.
         sampling: A `Sampling`, which holds `sample_rate`, `neighbours`, `max_physical_batch_size`, `augmentations` and
-            `pad_batches` in one.
+            `pad_batches` in one, and `unit` for people who have several examples.
         example: Three made-up or public examples, as the model is called with, to see that it keeps examples apart;
             random ones by default.
         accountant: One that has counted before, to go on counting in another stage of training; what it has counted
@@ -199,6 +199,7 @@ def make_private(
         max_physical_batch_size=draw.max_physical_batch_size,
         augmentations=draw.augmentations,
         padded=draw.pad_batches,
+        units=draw.units(_size(data_loader)),
         sample_rate=draw.sample_rate,
         steps=None if steps is None else arguments.integer("steps", steps, least=1, cure="pass the number of steps"),
         neighbours=relation,
@@ -209,7 +210,7 @@ def make_private(
     accountant = Accountant() if accountant is None else accountant
     length = _length(epochs, steps, loader)
     multiplier = _multiplier(noise_multiplier, target_epsilon, target_delta, length, loader, mechanism, accountant)
-    _warn_of_delta(target_delta, relation, loader)
+    _warn_of_delta(target_delta, loader)
     chosen = chosen_correlation(
         correlation,
         mechanism=mechanism,
@@ -233,7 +234,7 @@ def make_private(
     indices = getattr(data_loader.dataset, "indices", None)
     seen = None if indices is None else hashlib.sha256(repr([int(at) for at in indices]).encode()).hexdigest()
     # Examples are dealt out by these: processes that differ in one of them could both hold an example.
-    sampled = (len(loader.dataset), loader.sample_rate, seen, loader.expected_batch_size)
+    sampled = (len(loader.dataset), loader.unit_digest, loader.sample_rate, seen, loader.expected_batch_size)
     processes.agree(
         (
             sampled,
@@ -304,13 +305,19 @@ def _relation(
     return "add_remove"
 
 
-def _warn_of_delta(delta: object, relation: str, loader: PoissonLoader) -> None:
+def _size(data_loader: Any) -> int:
+    """How many examples a loader has; one without a dataset is refused later, by its own message."""
+    dataset: Any = getattr(data_loader, "dataset", None)
+    return len(dataset) if hasattr(dataset, "__len__") else 0
+
+
+def _warn_of_delta(delta: object, loader: PoissonLoader) -> None:
     """Say that a delta of one in as many as there are examples promises little to each of them."""
-    count = len(loader.dataset)
-    if relation == "zero_out" and isinstance(delta, (int, float)) and delta > 1 / count:  # else their number is secret
+    count = loader.units
+    if count is not None and isinstance(delta, (int, float)) and delta > 1 / count:
         warnings.warn(
-            f"target_delta={delta:g} is above one in {count}, the number of examples: a mechanism that publishes a "
-            "random example as it is keeps such a promise. Pass a smaller one, such as a tenth of that.",
+            f"target_delta={delta:g} is above one in {count}, the number of {loader.plural}: a mechanism that "
+            f"publishes a random {loader.unit} as it is keeps such a promise. Pass a smaller one, such as a tenth of that.",
             stacklevel=3,
         )
 

@@ -2,11 +2,14 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeVar, get_args
+
+from numpy.typing import ArrayLike
 
 from inid import arguments
 from inid.dpsgd.grad_sample.clipped_sums import ClippingKind
+from inid.dpsgd.sampling.unit_index import UnitIndex
 from inid.dpsgd.thresholds import Adaptive, stability_threshold, total_threshold
 from inid.errors import ArgumentError
 
@@ -26,7 +29,7 @@ class _Choice:
                 f"{name} must be a dpsgd.{cls.__name__}, got {type(given).__name__}: make one, or pass its fields "
                 "one by one."
             )
-        defaults = {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
+        defaults = {each.name: each.default for each in fields(cls)}  # type: ignore[arg-type]
         twice = [key for key, own in flat.items() if type(own) is not type(defaults[key]) or own != defaults[key]]
         if twice:
             raise ArgumentError(f"{twice[0]} is a field of {name}=dpsgd.{cls.__name__}(...): pass it there alone.")
@@ -110,6 +113,11 @@ class Sampling(_Choice):
         max_physical_batch_size: How many rows the model sees at a time.
         augmentations: How many views of each drawn example a step sees.
         pad_batches: Whether physical batches have one public size.
+        unit: Whose each example is, in the dataset's order: whole numbers or texts. The promise is then about a person
+            with all their examples: people are drawn, `batch_size` and `sample_rate` count people, and the gradients of
+            a person's examples are averaged and clipped once.
+        examples_per_unit: How many rows a drawn person has, a public number: of more examples a secret random choice
+            is taken each time, of fewer some come again.
 
     >>> Sampling(max_physical_batch_size=64).augmentations
     1
@@ -120,6 +128,8 @@ class Sampling(_Choice):
     max_physical_batch_size: int | None = None
     augmentations: int = 1
     pad_batches: bool = True
+    unit: ArrayLike | None = field(default=None, compare=False, repr=False)
+    examples_per_unit: int | None = None
 
     def __post_init__(self) -> None:
         if self.sample_rate is not None:
@@ -136,6 +146,23 @@ class Sampling(_Choice):
             "augmentations", self.augmentations, least=1, cure="pass how many views of each example to average"
         )
         object.__setattr__(self, "augmentations", views)
+        if (self.unit is None) != (self.examples_per_unit is None):
+            raise ArgumentError(
+                "unit and examples_per_unit go together: pass whose each example is, and how many rows a person has in "
+                "a step."
+            )
+        if self.examples_per_unit is not None:
+            cure = "pass how many rows a person has in a step"
+            rows = arguments.integer("examples_per_unit", self.examples_per_unit, least=1, cure=cure)
+            object.__setattr__(self, "examples_per_unit", rows)
+            if self.augmentations > 1:
+                raise ArgumentError("augmentations do not go with unit: make views in the dataset, and leave them out.")
+
+    def units(self, examples: int) -> UnitIndex | None:
+        """The people of a dataset of so many examples; None where each example is one."""
+        if self.unit is None or self.examples_per_unit is None:
+            return None
+        return UnitIndex.of(self.unit, self.examples_per_unit, examples)
 
 
 _Made = TypeVar("_Made", bound=Callable[..., Any])

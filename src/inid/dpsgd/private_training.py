@@ -119,9 +119,11 @@ class PrivateTraining(NamedTuple):
         loader, recipe = self.data_loader, self.optimizer.recipe
         planned = self._recorded(self.optimizer.planned_runs, delta, private=True)
         unit, after = loader.unit, f"{planned.runs[-1].steps} {self.optimizer.paid_by}"
-        person = "an example must hold all of a person" if unit == "example" else f"all of a {unit} counts as one"
+        person = (
+            "an example must hold all of a person" if unit == "example" else f"all examples of a {unit} count as one"
+        )
         rows = f"{loader.physical_batches} x {loader.physical_batch_size} rows"
-        drawn = f"{loader.expected_batch_size:g} {unit}s expected, {loader.mean_draw:.3g} drawn on average"
+        drawn = f"{loader.expected_batch_size:g} {loader.plural} expected, {loader.mean_draw:.3g} drawn on average"
         promise = f"epsilon {planned.epsilon:g} at delta {planned.delta:g} for each {unit}"
         return "\n".join(
             [

@@ -66,7 +66,7 @@ def test_a_sampling_is_its_fields_one_by_one(fields):
     assert str(one) == str(two)
 
 
-ALONE = {"stability"}  # fields that no argument of the function stands for
+ALONE = {"stability", "unit", "examples_per_unit"}  # fields that no argument of the function stands for
 
 
 @pytest.mark.parametrize("kind", [dpsgd.Clipping, dpsgd.Sampling])

@@ -8,10 +8,11 @@ what a step costs). The other rows are padding, copies of the first drawn row, w
 count nowhere.
 """
 
+import hashlib
 import math
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, cast
@@ -38,6 +39,7 @@ from inid.dpsgd.sampling.batch_state import BatchState
 from inid.dpsgd.sampling.collating import Placing, check_collate
 from inid.dpsgd.sampling.cyclic_schedule import CyclicSchedule
 from inid.dpsgd.sampling.poisson_draw import RandomPartition
+from inid.dpsgd.sampling.unit_index import UnitIndex
 from inid.errors import ArgumentError, GuaranteeError
 from inid.noise import current_source
 from inid.sets import Neighbours
@@ -50,36 +52,43 @@ _GUESSED = 2**64  # a random key of 128 bits is not below, but with a probabilit
 
 @dataclass(frozen=True, eq=False)
 class _PhysicalBatch:
-    """A physical batch."""
+    """A physical batch: what stands at each place, and the rows of the dataset that are shown for it (-1: padding)."""
 
     at_places: NDArray[np.int64]
+    members: NDArray[np.int64]
     first: bool
     last: bool
     private: bool
     number: int
 
-    def examples(self, views: int) -> list[int]:
+    @property
+    def examples(self) -> list[int]:
         """The examples in the dataset's order, each as often as it has views; the dataset's first if there are none.
 
         Not in the order of their places: a collate function that sorts would then give the first place to the longest,
         and one example more could move others.
         """
-        found = np.sort(self.at_places[self.at_places >= 0])
-        return np.repeat(found if found.size else [0], views).tolist()
-
-    def rows(self, views: int) -> NDArray[np.int64]:
-        """For each row of the physical batch, which of `examples` it is: that of the first drawn row, for padding."""
         drawn = self.at_places >= 0
+        if not drawn.any():
+            return [0] * self.members.shape[1]
+        found: list[int] = self.members[drawn][np.argsort(self.at_places[drawn])].ravel().tolist()
+        return found
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        """For each row of the physical batch, which of `examples` it is: that of the first drawn row, for padding."""
+        drawn, views = self.at_places >= 0, self.members.shape[1]
         starts = np.zeros(drawn.size, dtype=np.int64)
         starts[drawn] = views * np.argsort(np.argsort(self.at_places[drawn]))
         starts[~drawn] = starts[drawn][:1] if drawn.any() else 0
         return np.asarray(starts[:, None] + np.where(drawn[:, None], np.arange(views), 0)).ravel()
 
-    def each(self, views: int) -> NDArray[np.int64]:
+    @property
+    def each(self) -> NDArray[np.int64]:
         """For each row of the physical batch, its example: `examples` by `rows`, where views are alike."""
         drawn = self.at_places >= 0
-        first = self.at_places[drawn.argmax()] if drawn.any() else 0
-        return np.repeat(np.where(drawn, self.at_places, first), views)
+        first = self.members[drawn.argmax(), 0] if drawn.any() else 0
+        return np.where(drawn[:, None], self.members, first).ravel()
 
 
 class PoissonLoader:
@@ -121,13 +130,14 @@ class PoissonLoader:
         rank: int = 0,
         world: int = 1,
         key: int | None = None,
+        units: UnitIndex | None = None,
     ) -> None:
         batch_size = checked_batch_size(loader)
-        self.dataset = cast("Any", loader.dataset)
-        size = len(self.dataset)
+        self.dataset, self._units = cast("Any", loader.dataset), units
+        self._drawn_from = size = len(self.dataset) if units is None else len(units.members)
         if size == 0 or (sample_rate is None and batch_size * world > size):
             raise ArgumentError(
-                f"data_loader must hold at least one batch, got {size} examples and batches of "
+                f"data_loader must hold at least one batch, got {size} {self.plural} and batches of "
                 f"{batch_size * world}: pass a smaller batch_size."
             )
         # The decimal that was written: ten groups at the rate 0.1 are all examples.
@@ -136,28 +146,30 @@ class PoissonLoader:
         self._sample_rate = batch_size * world / size if sample_rate is None else sample_rate
         self.steps = max(1, round(1 / self.sample_rate)) if steps is None else steps
         self.expected_batch_size = float(batch_size * world)
-        if augmentations > 1 and loader.collate_fn is not default_collate:
+        self.unit_digest = None if units is None else _digest(units)
+        views = augmentations if units is None else units.rows
+        if views > 1 and loader.collate_fn is not default_collate:
             raise ArgumentError(
-                "augmentations go with torch's own collate_fn: another may bring the views of an example into another "
-                "order, and each would then be clipped with those of others. Make the views in the dataset, or change "
+                "augmentations and units go with torch's own collate_fn: another may bring the rows of one into "
+                "another order, and each would then be clipped with those of others. Make the views in the dataset, or change "
                 "the rows in the training loop, and leave collate_fn out."
             )
-        if max_physical_batch_size is not None and max_physical_batch_size % augmentations:
+        if max_physical_batch_size is not None and max_physical_batch_size % views:
             raise ArgumentError(
-                f"max_physical_batch_size must be a multiple of augmentations={augmentations}, got "
-                f"{max_physical_batch_size}: pass how many rows fit into memory, all views of an example among them."
+                f"max_physical_batch_size must be a multiple of {_named(units)}={views}, got "
+                f"{max_physical_batch_size}: pass how many rows fit into memory, all of one {self.unit} among them."
             )
         if neighbours == "add_remove" and world > 1 and (key is None or key < _GUESSED):
             raise ArgumentError(
                 "a secret number of examples is dealt out to several processes at random: pass the same secret key= in "
                 "all of them, a random number of 128 bits that nobody can guess, such as secrets.randbits(128)."
             )
-        self._most = None if max_physical_batch_size is None else max_physical_batch_size // augmentations
+        self._most = None if max_physical_batch_size is None else max_physical_batch_size // views
         self._secret, self._rank, self._world = neighbours == "add_remove", rank, world
         self._positions = self._bound(size) if self._secret else size
         self._schedule: CyclicSchedule | None = None
         self._padded, self._loader = padded, loader
-        self._deal(key, augmentations)
+        self._deal(key, views)
         self._placing = Placing(loader.collate_fn, self.dataset, pinned=loader.pin_memory and torch.cuda.is_available())
         self._shapes: list[tuple[int, ...]] | None = None
         self._collated = False  # whether the collate function has been looked at
@@ -169,7 +181,7 @@ class PoissonLoader:
 
     def _deal(self, key: int | None, views: int) -> None:
         self._partition = RandomPartition.of(
-            len(self.dataset),
+            self._drawn_from,
             self._positions,
             rate=self.sample_rate,
             most=self._most,
@@ -217,12 +229,17 @@ class PoissonLoader:
     @property
     def unit(self) -> str:
         """What is drawn, and what the promise is about."""
-        return "example"
+        return "example" if self._units is None else "person"
+
+    @property
+    def plural(self) -> str:
+        """The word for several of them."""
+        return "examples" if self._units is None else "people"
 
     @property
     def units(self) -> int | None:
         """How many there are; None where that is secret."""
-        return None if self._secret else len(self.dataset)
+        return None if self._secret else self._drawn_from
 
     @property
     def padding(self) -> float:
@@ -237,7 +254,7 @@ class PoissonLoader:
     def __repr__(self) -> str:
         size = (
             f"{self.physical_batch_size} rows, {100 * self.padding:.0f} % of them padding, {self.mean_draw:.4g} "
-            "examples on average"
+            f"{self.plural} on average"
         )
         shown_size = size if self._padded else f"at most {self.physical_batch_size} rows"
         turns = "" if self._schedule is None else f" in one of {self._schedule.groups.groups} turns"
@@ -288,11 +305,11 @@ class PoissonLoader:
             raise
 
     def _batches(self) -> Iterator[tuple[_PhysicalBatch, Any]]:
-        loader, views = self._loader, self.drawn.views
+        loader = self._loader
         # A subclass of TensorDataset may make other examples of its tensors.
         if type(self.dataset) is TensorDataset and loader.collate_fn is default_collate and not loader.num_workers:
             for part in self._parts():
-                chosen = torch.from_numpy(part.each(views))
+                chosen = torch.from_numpy(part.each)
                 chosen = chosen.pin_memory() if self.dataset.tensors[0].is_cuda else chosen  # the host need not wait
                 yield (
                     part,
@@ -308,9 +325,7 @@ class PoissonLoader:
         asked: deque[_PhysicalBatch] = deque()
         batches = DataLoader(
             self.dataset,
-            batch_sampler=_Lists(
-                self._parts(), asked, self.steps * self.physical_batches, lambda part: part.examples(views)
-            ),
+            batch_sampler=_Lists(self._parts(), asked, self.steps * self.physical_batches),
             num_workers=loader.num_workers,
             collate_fn=loader.collate_fn,
             pin_memory=loader.pin_memory and not self._padded,  # padded batches are pinned with their padding
@@ -321,8 +336,7 @@ class PoissonLoader:
         )
         for batch in batches:
             part = asked.popleft()
-            rows, examples = part.rows(views), len(part.examples(views))
-            yield part, self._placing(batch, rows, examples) if self._padded else batch
+            yield part, self._placing(batch, part.rows, len(part.examples)) if self._padded else batch
 
     def _parts(self) -> Iterator[_PhysicalBatch]:
         """The physical batches of all steps."""
@@ -340,7 +354,15 @@ class PoissonLoader:
             group = 0 if schedule is None else schedule.group(number)
             at_places = self._partition.draw(group, padded=self._padded)
             for at, each in enumerate(at_places):
-                yield _PhysicalBatch(each, at == 0, at == len(at_places) - 1, private, number)
+                yield _PhysicalBatch(each, self._members(each), at == 0, at == len(at_places) - 1, private, number)
+
+    def _members(self, at_places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows of the dataset that are shown for what stands at each place."""
+        if self._units is None:
+            return np.repeat(at_places[:, None], self.drawn.views, 1)
+        made = np.full((len(at_places), self._units.rows), -1, dtype=np.int64)
+        made[at_places >= 0] = self._units.chosen(at_places[at_places >= 0])
+        return made
 
     def _warn_of_lengths(self, batch: object) -> None:
         shapes = [tuple(leaf.shape[1:]) for leaf in _tensors(batch)]
@@ -357,6 +379,18 @@ class PoissonLoader:
 
 class NoLengthError(ArgumentError, TypeError):
     """A loader has no length; a `TypeError`, since that is what `list()` and training frameworks take for an answer."""
+
+
+def _named(units: UnitIndex | None) -> str:
+    return "augmentations" if units is None else "examples_per_unit"
+
+
+def _digest(units: UnitIndex) -> str:
+    """What processes compare, so that none of them holds other people."""
+    hashed = hashlib.sha256(str(units.rows).encode())
+    for own in units.members:
+        hashed.update(own.tobytes() + b"|")
+    return hashed.hexdigest()
 
 
 def _tensors(batch: object) -> list[Tensor]:
@@ -379,14 +413,13 @@ class _Lists:
         parts: Iterator[_PhysicalBatch],
         asked: "deque[_PhysicalBatch]",
         length: int,
-        examples: Callable[[_PhysicalBatch], list[int]],
     ) -> None:
-        self._parts, self._asked, self._length, self._examples = parts, asked, length, examples
+        self._parts, self._asked, self._length = parts, asked, length
 
     def __iter__(self) -> Iterator[list[int]]:
         for part in self._parts:
             self._asked.append(part)
-            yield self._examples(part)
+            yield part.examples
 
     def __len__(self) -> int:
         return self._length
