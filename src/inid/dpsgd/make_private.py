@@ -317,7 +317,7 @@ def _warn_of_delta(delta: object, loader: PoissonLoader) -> None:
     if count is not None and isinstance(delta, (int, float)) and delta > 1 / count:
         warnings.warn(
             f"target_delta={delta:g} is above one in {count}, the number of {loader.plural}: a mechanism that "
-            f"publishes a random {loader.unit} as it is keeps such a promise. Pass a smaller one, such as a tenth of that.",
+            f"publishes a random {loader.unit} as it is keeps such a promise. Pass a smaller one, such as a tenth.",
             stacklevel=3,
         )
 

@@ -151,8 +151,8 @@ class PoissonLoader:
         if views > 1 and loader.collate_fn is not default_collate:
             raise ArgumentError(
                 "augmentations and units go with torch's own collate_fn: another may bring the rows of one into "
-                "another order, and each would then be clipped with those of others. Make the views in the dataset, or change "
-                "the rows in the training loop, and leave collate_fn out."
+                "another order, and each would then be clipped with those of others. Make the views in the dataset, or "
+                "change the rows in the training loop, and leave collate_fn out."
             )
         if max_physical_batch_size is not None and max_physical_batch_size % views:
             raise ArgumentError(
