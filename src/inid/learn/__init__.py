@@ -22,6 +22,7 @@ except ImportError:
 from inid.learn.base import NoisyEstimator, RepeatedSpendingWarning
 from inid.learn.bounds import EncodedBounds, bounds_of, codes, enforce_one_hot, read_bounds
 from inid.learn.budget_splitting import split_budget
+from inid.learn.cox import PrivateCox
 from inid.learn.descent.clipped_gradients import FEATURE_BITS, Gradients, feature_grid, grid_thresholds, short
 from inid.learn.descent.objective import LogisticLoss, LogisticTable, SquaredLoss, exponentials
 from inid.learn.descent.preliminary_release import (
@@ -36,7 +37,7 @@ from inid.learn.descent.preliminary_release import (
 from inid.learn.glm import PrivateGammaRegressor, PrivatePoissonRegressor
 from inid.learn.inputs import read_labels, read_rows
 from inid.learn.k_means import PrivateKMeans, cluster_sensitivity
-from inid.learn.kaplan_meier import PrivateKaplanMeier, SurvivalCounts, SurvivalTimes, survival_question
+from inid.learn.kaplan_meier import PrivateKaplanMeier, SurvivalCounts, SurvivalTimes, exact_totals, survival_question
 from inid.learn.lasso import PrivateElasticNet, PrivateLasso
 from inid.learn.linear import PrivateLinearRegression, PrivateRidge
 from inid.learn.logistic import PrivateLogisticRegression
@@ -90,6 +91,7 @@ __all__ = [
     "NotPrivateStepWarning",
     "NotPrivateWarning",
     "OnSyntheticRows",
+    "PrivateCox",
     "PrivateElasticNet",
     "PrivateGammaRegressor",
     "PrivateGaussianNB",

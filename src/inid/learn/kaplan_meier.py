@@ -11,8 +11,9 @@ the nearest running totals that do not fall.
 
 **How far it is off.** To first order log S(j) moves by the sum over i <= j of -1 / (n_i - d_i) for each unit of d_i and
 d_i / (n_i (n_i - d_i)) for each of n_i; the variance of the noise follows from the strategy, exactly. Greenwood's
-formula, the sum of d_i / (n_i (n_i - d_i)), is the variance of sampling. Where n_j is below four standard deviations of
-its noise, the series stops: S is not estimated from there on, and its interval is from 0 to the last upper end.
+formula, the sum of d_i / (n_i (n_i - d_i)), is the variance of sampling. Where n_j is below ten people and four
+standard deviations of its noise, the series stops: S is not estimated from there on, and its interval is from 0 to the
+last upper end.
 
 **Log-rank.** In each period the events of a group are compared with its share of those at risk: O - E is the sum over j
 of d_gj - d_j n_gj / n_j. Its variance is the hypergeometric one plus that of the noise, by the derivatives of O - E.
@@ -38,6 +39,7 @@ from inid.learn.inputs import Labels, Matrix, read_classes, read_column, read_la
 from inid.learn.parameters import estimator
 from inid.learn.public_units import MOST_ROWS
 from inid.mechanisms import Mechanism
+from inid.planning import NoisePlan
 from inid.promises import Budget
 from inid.releasing import Release, release
 from inid.tables import Table
@@ -48,8 +50,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MOST_PERIODS = 1023  # beside the level beyond the last edge
-_AT_RISK = 4.0  # standard deviations of its noise: the least number at risk that is divided by
-_UNITS_AT_ONCE = 0.5
+_AT_RISK = 4.0  # standard deviations of its noise, beside ten people: the least number at risk that is divided by
+_FEWEST = 10
+_LAST = 0.5  # of a person: what is left at least where all have left
 
 
 class LogRank(NamedTuple):
@@ -121,6 +124,17 @@ def survival_question(periods: int, groups: int, relation: Any, rows: int | None
     )
 
 
+def exact_totals(
+    question: PrefixSums, noise: NoisePlan, period: NDArray[np.intp], event: NDArray[np.intp], group: NDArray[np.intp]
+) -> Floats:
+    """The exact numbers of running totals: each row in one cell of group, event and period, or in none (below 0)."""
+    levels, cells = question.levels["period"].size, len(question.keys["exit"])
+    here = (period >= 0) & (group >= 0)
+    cell = (2 * group + event)[here] * levels + period[here]
+    counts = np.bincount(cell, minlength=cells * levels).astype(np.float64)
+    return question.values([counts.reshape(cells, levels)], noise.mechanism)
+
+
 @dataclass(frozen=True, eq=False)
 class SurvivalCounts:
     """Events and people at risk by group and period, as estimated from a release; `prefixes` maps its noise to them."""
@@ -130,11 +144,12 @@ class SurvivalCounts:
     totals: Floats  # running totals that do not fall: group, without and with an event, level
 
     @classmethod
-    def of(cls, question: PrefixSums, made: Release) -> Self:
-        """The estimates that a release gives."""
+    def of(cls, question: PrefixSums, made: Release, *, linear: bool = False) -> Self:
+        """The estimates that a release gives: the nearest that do not fall, or (`linear`) unbiased ones."""
         (found,) = question.prefixes(made, 0.95)
         deviation = Mechanism.named(found.mechanism).deviation * found.scale
-        totals = found.monotone.reshape(-1, 2, found.monotone.shape[1])
+        values = found.counts if linear else found.monotone
+        totals = values.reshape(-1, 2, values.shape[1])
         return cls(found.strategy.prefixes, deviation, totals)
 
     @cached_property
@@ -158,14 +173,14 @@ class SurvivalCounts:
     def reliable(self) -> NDArray[np.bool_]:
         """The periods up to the first one with too few people at risk, by group."""
         noise = self.deviation * np.sqrt(2 * np.square(self._parts[1]).sum(axis=1))
-        return np.logical_and.accumulate(self.at_risk > _AT_RISK * noise, axis=1)
+        return np.logical_and.accumulate(self.at_risk > _AT_RISK * noise + _FEWEST, axis=1)
 
     def log_survival(self, group: int) -> tuple[Floats, Floats]:
         """The logarithm of S by the end of each reliable period, and its variance, of sampling and noise."""
         within, later = self._parts
         count = int(self.reliable[group].sum())
         d, n = self.events[group, :count], self.at_risk[group, :count]
-        d = np.minimum(d, n - _UNITS_AT_ONCE)  # the last ones at risk: a logarithm of 0 has no variance
+        d = np.minimum(d, n - _LAST)  # the last ones at risk: a logarithm of 0 has no variance
         by_event = -np.cumsum(within[:count] / (n - d)[:, None], axis=0)
         by_risk = np.cumsum(later[:count] * (d / (n * (n - d)))[:, None], axis=0)
         noise = np.square(by_event + by_risk).sum(axis=1) + np.square(by_risk).sum(axis=1)
@@ -179,7 +194,7 @@ class SurvivalCounts:
         events, people = d.sum(axis=0), n.sum(axis=0)
         share = n / people
         difference = (d - events * share).sum(axis=1)
-        least = np.maximum(people - 1, _UNITS_AT_ONCE)
+        least = np.maximum(people - 1, _LAST)
         spread = events * np.maximum(people - events, 0.0) / least
         covariance = np.diag(share @ spread) - (share * spread) @ share.T
         for one in range(groups):
@@ -239,8 +254,8 @@ class PrivateKaplanMeier(NoisyEstimator):
         left = SurvivalTimes.read(self, times, events)
         labels = self._labels(left, group)
         names = [None] if labels is None else read_classes(self.groups).tolist()
-        count, levels = left.times.shape[0], len(edges)
-        question = survival_question(levels - 1, len(names), relation, None if relation == "add_remove" else count)
+        count = left.times.shape[0]
+        question = survival_question(len(edges) - 1, len(names), relation, None if relation == "add_remove" else count)
         noise = question.plan(budget, mechanism=self.mechanism).noise
 
         def exact() -> Floats:
@@ -251,18 +266,16 @@ class PrivateKaplanMeier(NoisyEstimator):
                     member -= 1
                     for at, one in enumerate(names):
                         member[(labels.matches(one) > 0) & (member < 0)] = at
-                here = (period >= 0) & (member >= 0)
-                cell = (2 * member + event)[here] * levels + period[here]
-                counts = np.bincount(cell, minlength=2 * len(names) * levels).astype(np.float64)
-                return question.values([counts.reshape(-1, levels)], noise.mechanism)
+                return exact_totals(question, noise, period, event, member)
 
         made = release(exact, noise, ledger, label=type(self).__name__)
         self.plan_, self.release_, self.private_ = noise, made, made.private
         self.groups_, self.times_ = names, edges[1:]
-        self._counts = SurvivalCounts.of(question, made)
-        self.events_, self.at_risk_ = self._counts.events, self._counts.at_risk
-        self._curves = [self._counts.log_survival(at) for at in range(len(names))]
-        self.survival_ = self._whole([np.exp(logarithm) for logarithm, _ in self._curves])
+        with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
+            self._counts = SurvivalCounts.of(question, made)
+            self.events_, self.at_risk_ = self._counts.events, self._counts.at_risk
+            self._curves = [self._counts.log_survival(at) for at in range(len(names))]
+            self.survival_ = self._whole([np.exp(logarithm) for logarithm, _ in self._curves])
         self.median_ = self.quantile(0.5)[0]
         self._end_fit(ledger)
         return self
