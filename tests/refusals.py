@@ -127,6 +127,13 @@ def rows_of(**methods):
 
 PROVOKED = {
     "bounds_missing": lambda: planned(mean=["income"]),
+    "group_rows_missing": lambda: accuracy_of_job(
+        Job.from_dict(
+            {"table": "people.csv", "mean": ["age"], "by": {"sex": ["F", "M"]}, "rows": 40, **BOUNDS}
+            | {"tolerance": {"age": 1.0}}
+        )
+    ),
+    "group_rows_lack": lambda: planned(mean=["age"], by={"sex": ["F", "M"]}, group_rows={"sex": "F:30"}, **BOUNDS),
     "texts": lambda: planned(mean=["sex"], domains={"sex": ["F", "M"]}),
     "order_missing": lambda: planned(quantile={"age": [0.5]}),
     "keys_missing": lambda: planned(cdf={"age": [["sex"]]}, **BOUNDS),

@@ -69,6 +69,7 @@ def _code(error: Exception) -> ExitCode:
     return ExitCode.USAGE if isinstance(error, InidError) else ExitCode.UNEXPECTED
 
 
+_BEYOND = 1 + 1e-9  # an error that is the tolerance, but for rounding, is not beyond it
 _MOST_LINES = 60  # of a plan of single numbers; of one of tables, the worst
 _WORST = 20
 
@@ -182,7 +183,8 @@ def print_plan(console: Console, plan: PlanSummary) -> None:
     console.line(f"promise: {plan.budget}, neighbours: {noise.sensitivity.neighbours}")
     if plan.rows is not None:
         guess = "; state your own guess with --rows" if plan.guessed else ""
-        console.line(f"errors for {plan.rows:,} rows in all{guess}")
+        spread = f", in {plan.spread}" if plan.spread else ""
+        console.line(f"errors for {plan.rows:,} rows in all{spread}{guess}")
     console.line()
     named: list[tuple[str, Callable[[PlanLine], float | None]]] = [
         ("cells", lambda line: line.cells),
@@ -190,14 +192,19 @@ def print_plan(console: Console, plan: PlanSummary) -> None:
         ("scale", lambda line: line.scale),
         ("tolerance", lambda line: line.tolerance),
         ("std of noise", lambda line: line.deviation),
+        ("worst group", lambda line: line.largest if line.by_group else None),
         ("equal split", lambda line: line.baselines["spr"]),
     ]
     columns = [(name, read) for name, read in named if any(read(line) is not None for line in plan.lines)]
     table = [["number" if plan.rows is None else "statistic", *(name for name, _ in columns), "share"]]
     for line in _shown_lines(plan):
-        cells = [_cell(read(line)) for _, read in columns]
+        beyond = line.tolerance is not None and line.largest > line.tolerance * _BEYOND
+        marked = "worst group" if line.by_group else "std of noise"
+        cells = [_cell(read(line)) + ("*" if beyond and name == marked else "") for name, read in columns]
         table.append([line.label, *cells, f"{line.share:.2%}"])
     console.table(table, left=1)
+    if any(cell.endswith("*") for row in table[1:] for cell in row[1:]):
+        console.line("* more than the tolerance")
     if len(plan.lines) > _MOST_LINES:
         console.line(_left_out(plan))
     for sentence in plan.inside:

@@ -197,7 +197,7 @@ def plan_advice(planned: PlannedJob) -> list[str]:
 
 def _accuracy(planned: PlannedJob) -> list[str]:
     stated = planned.job.noise.tolerance is not None or planned.query is not None
-    ratios = [line.deviation / line.tolerance for line in planned.summary.lines if stated and line.tolerance]
+    ratios = [line.largest / line.tolerance for line in planned.summary.lines if stated and line.tolerance]
     if not ratios:
         return []
     exceeded = sum(ratio > 1 for ratio in ratios)
@@ -232,7 +232,7 @@ def _question(planned: PlannedJob) -> list[str]:
             "makes them realistic; a wrong one changes no answer."
         )
     cells = _most_cells(planned, question)
-    if question.rows is not None and cells > 1 and question.rows / cells < _FEW_ROWS:
+    if question.rows is not None and not question.group_rows and cells > 1 and question.rows / cells < _FEW_ROWS:
         sentences.append(
             f"{cells:,} groups of about {plain_number(question.rows / cells, 2)} rows each: fewer, larger groups have "
             "smaller errors."

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from inid.errors import ArgumentError, InidError
-from inid.schema import Key, Naming, find_key, keys, keys_of_a_question
+from inid.schema import Key, Naming, find_key, group_sizes, keys, keys_of_a_question
 from inid.sets import Sensitivity
 from inid.tables import Ordered, Person, Publication, Table, database_table
 from inid.tables.engines import Engine
@@ -170,6 +170,7 @@ class TableQuestion(OptionGroup):
         renamed = {"max_rows" if name == "table_max_rows" else name: fact for name, fact in more.items()}
         stated = renamed | self.of("neighbours") | self._facts(computed=False) | {"unit": person}
         stated |= {} if self.max_weight is None else {"max_weight": float(self.max_weight)}
+        stated |= {"group_rows": group_sizes(self.group_rows)} if self.group_rows else {}
         # A table needs bounds even where no column is added up.
         return {name: fact for name, fact in stated.items() if name == "bounds" or fact not in (None, {})}
 

@@ -31,10 +31,17 @@ class PlanLine:
     sensitivity: float | None = None
     scale: float | None = None
     cells: int | None = None
+    by_group: tuple[float, ...] = ()
+
+    @property
+    def largest(self) -> float:
+        """The error in the worst group, where sizes of groups were stated."""
+        return max(self.by_group, default=self.deviation)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary."""
-        return vars(self) | {"baselines": dict(self.baselines)}
+        fields = vars(self) | {"baselines": dict(self.baselines), "by_group": list(self.by_group)}
+        return {name: value for name, value in fields.items() if name != "by_group" or value}
 
 
 @dataclass(frozen=True)
@@ -55,6 +62,7 @@ class PlanSummary:
     worse: tuple[str, ...] = ()
     promise: Budget | None = None
     steps: tuple[NoisePlan, ...] = ()
+    spread: str = ""
 
     @property
     def budget(self) -> Budget:

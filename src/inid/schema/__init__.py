@@ -10,7 +10,7 @@
 from inid.schema import table_entries as _table_entries  # isort: split
 
 from inid.schema import entries as _entries
-from inid.schema.by_column import Cells, Fills, Intervals, Keys, NumbersByName
+from inid.schema.by_column import Cells, Fills, Intervals, Keys, NumbersByName, group_sizes
 from inid.schema.error_messages import MESSAGES, error_message
 from inid.schema.key import (
     Key,
@@ -34,6 +34,7 @@ __all__ = [
     "find_key",
     "flag_words",
     "from_fields",
+    "group_sizes",
     "key",
     "keys",
     "keys_of_a_question",

@@ -327,6 +327,56 @@ class Formulas(ByColumn):
         return ";".join(f"{name}={formula}" for name, formula in value.items())
 
 
+_STAR = "*"  # between columns, and between their keys
+
+
+class GroupSizes(Formulas):
+    """Sizes of groups by column, as texts, with semicolons between columns.
+
+    >>> kind = GroupSizes()
+    >>> stated = kind.read("group-rows", kind.from_text("--group-rows", "code=1:50,2:30;sex*code=F*1:20,F*2:30"))
+    >>> stated
+    {'code': '1:50,2:30', 'sex*code': 'F*1:20,F*2:30'}
+    >>> group_sizes(stated)
+    {'code': {1: 50.0, 2: 30.0}, ('sex', 'code'): {('F', 1): 20.0, ('F', 2): 30.0}}
+    """
+
+    def __init__(self) -> None:
+        cure = "give each column its groups with their sizes, for example sex=F:2100,M:1900"
+        super().__init__(
+            cure, f"write column=key:rows,key:rows: {cure}", words="table of sizes of groups by column, as texts"
+        )
+
+    def entry(self, name: str, value: Any) -> Any:
+        if any(not key or not _DECIMAL.fullmatch(rows) for key, rows in _sizes_of(value)):
+            raise wrong_value(name, value, self.cure)
+        return value
+
+
+def _sizes_of(text: str) -> list[tuple[str, str]]:
+    pairs = (entry.rpartition(":") for entry in split(text))
+    return [(key.strip(), rows.strip()) for key, _, rows in pairs]
+
+
+def group_sizes(stated: Mapping[str, str]) -> dict[str | tuple[str, ...], dict[Any, float]]:
+    """Sizes of groups as `Table` takes them; keys are whole numbers where all of a column look like it."""
+    sizes: dict[str | tuple[str, ...], dict[Any, float]] = {}
+    for name, text in stated.items():
+        columns, pairs = tuple(name.split(_STAR)), _sizes_of(text)
+        if len(columns) == 1:
+            keys: list[Any] = Keys()._parts(name, [key for key, _ in pairs])  # noqa: SLF001 - read as public keys are
+        else:
+            parts = [key.split(_STAR) for key, _ in pairs]
+            if any(len(part) != len(columns) for part in parts):
+                raise malformed("the sizes of groups", text, f"write a key of each of {name} with * between them")
+            read = [Keys()._parts(name, list(part)) for part in zip(*parts, strict=True)]  # noqa: SLF001
+            keys = list(zip(*read, strict=True))
+        if len(set(keys)) < len(keys):
+            raise malformed("the sizes of groups", text, "give each group once")
+        sizes[name if len(columns) == 1 else columns] = dict(zip(keys, (float(rows) for _, rows in pairs), strict=True))
+    return sizes
+
+
 def _stripped(entry: Any) -> Any:
     if isinstance(entry, str):
         return entry.strip()

@@ -46,6 +46,16 @@ MESSAGES: Mapping[str, Message] = {
         f"{_LIMITS}.",
         f"{{statistic}} needs public limits for {{column}}: fill in its lower and its upper limit, {_LIMITS}.",
     ),
+    "group_rows_missing": Message(
+        "what an accuracy of {statistic} costs depends on the sizes of the groups: state those of {columns} by "
+        "{the[group_rows]}, or plan with a promise.",
+        "What an accuracy of {statistic} costs depends on the sizes of the groups: state those of {columns} under "
+        "Rows of groups, or plan with a promise.",
+    ),
+    "group_rows_lack": Message(
+        "{the[group_rows]} lacks {number} of the groups of {columns} that are asked for: state all of them.",
+        "Rows of groups lacks {number} of the groups of {columns} that are asked for: state all of them.",
+    ),
     "texts": _both(
         "{statistic} needs numbers, and the public values of {column} are texts, such as {text}: count them instead, "
         "in groups or in a table."

@@ -6,6 +6,7 @@ from inid.schema.by_column import (
     Fills,
     Formulas,
     Groupings,
+    GroupSizes,
     Intervals,
     Keys,
     KeysOrGroupings,
@@ -381,6 +382,20 @@ register(
         "for example 1000",
         note="About how many rows the table has, from public knowledge. It makes the errors to expect realistic; a "
         "wrong guess changes no answer.",
+    ),
+    Key(
+        "group_rows",
+        GroupSizes(),
+        "COL=KEY:ROWS,...",
+        "A public guess of the sizes of groups, or of their shares, for planning and display only: sex=F:2100,M:1900; "
+        "of several columns together sex*region=F*north:80,...; with semicolons between columns.",
+        "table",
+        "Rows of groups, a public guess",
+        "guess",
+        "region = north:2100,south:900",
+        "Sizes or shares of groups, from public knowledge, one column per line: region = north:2100,south:900. Without "
+        "them the errors to expect are those of groups of equal size, and small groups are worse.",
+        inside=True,
     ),
     Key(
         "table_max_rows",

@@ -214,7 +214,8 @@ def _preview(live: LivePlan) -> str:
         parts=parts,
         percent=f"{100 * level:.4g}",
         assumed=f"about {summary.rows:,} rows" if summary.rows and summary.guessed else "",
-        grouped=any(table["names"] for _, tables, _ in parts for table in tables),
+        grouped=next((plan.summary().spread for plan in live.planned.plans.values() if plan.summary().spread), "")
+        or ("groups of equal size" if any(table["names"] for _, tables, _ in parts for table in tables) else ""),
         promise=promise_in_words(summary.budget, protected_unit(question.person), summary.noise.sensitivity.neighbours),
     )
 
@@ -227,15 +228,17 @@ def _preview_table(line: PlanLine, question: Any, by: Mapping[str, Any], level: 
     half = line.deviation / kind.deviation * kind.quantile(1 - level)
     bounds = getattr(question, "bounds", {}).get(shown["column"]) if shown["statistic"] in _WITHIN_LIMITS else None
     text = plain_number(half, 2)
+    own = [plain_number(error / line.deviation * half, 2) for error in line.by_group]
     groups = list(product(*(map(str, entry) for entry in by.values()))) if by and shown["statistic"] else []
     several = f"each of {line.cells:,} numbers" if (line.cells or 1) > 1 else "in all"
     return shown | {
         "title": shown["title"] + (f" by {' and '.join(by)}" if groups else ""),
         "names": list(by) if groups else [],
-        "rows": [(keys, text) for keys in groups[:_MOST_GROUPS]] or [((several,), text)],
+        "rows": [(keys, own[at] if own else text) for at, keys in enumerate(groups[:_MOST_GROUPS])]
+        or [((several,), text)],
         "more": len(groups) - _MOST_GROUPS,
         "picture": expected_range(bounds, half, f"{text} of {bounds[0]:g} to {bounds[1]:g}") if bounds else "",
-        "over": line.tolerance is not None and line.deviation > line.tolerance,
+        "over": line.tolerance is not None and line.largest > line.tolerance,
     }
 
 
@@ -453,7 +456,7 @@ def _stream_preview(live: LiveStream, promise: str) -> str:
         parts=[("", tables, 0)],
         percent="95",
         assumed="",
-        grouped=False,
+        grouped="",
         promise=promise,
     )
 

@@ -3,16 +3,20 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from typing import Any, Literal, TypeGuard, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from inid.arguments import choice, integer, real, shown
 from inid.errors import Argument, ArgumentError, Column, Words
 
 Key = str | int | bool
 Bounds = tuple[float, float]
+Marginal = tuple[str, ...]
+
+OTHER = "(other)"  # what the cell of unknown keys is called
 
 MOST_BINS = 1024
 
@@ -346,6 +350,94 @@ def read_missing(missing: object) -> dict[str, object]:
     return dict(missing)
 
 
+# How the rows are spread over groups: a public guess, for planning and display only.
+
+
+@dataclass(frozen=True)
+class GroupRows:
+    """Stated sizes, or shares, of groups: by columns, those of each combination of their keys. Their ratios count."""
+
+    sizes: Mapping[Marginal, Mapping[tuple[Key, ...], float]]
+
+    @property
+    def total(self) -> int | None:
+        """The rows of the table, where sizes are whole numbers; None for shares."""
+        first = next(iter(self.sizes.values())).values()
+        whole = round(math.fsum(first))
+        return whole if whole >= 1 and all(size == int(size) for size in first) else None
+
+    def shares(self, levels: Mapping[str, Sequence[Key]]) -> NDArray[np.float64] | None:
+        """The share of the rows in each combination of keys, in their order; None where nothing is stated of them.
+
+        Those of columns that are stated apart are multiplied, as if they were independent, and a column of which
+        nothing is stated is divided evenly.
+        """
+        if not any(set(columns) <= set(levels) for columns in self.sizes):
+            return None
+        joint = self._joint(levels)
+        if joint is not None:
+            return joint
+        found = np.ones(1)
+        for column, keys in levels.items():
+            own = self._joint({column: keys})
+            found = np.outer(found, np.full(len(keys), 1 / len(keys)) if own is None else own).ravel()
+        return found
+
+    def is_known(self, columns: Iterable[str]) -> bool:
+        """Whether the sizes of these groups are stated themselves, and not only those of some of their columns."""
+        return any(set(own) == set(columns) for own in self.sizes)
+
+    def _joint(self, levels: Mapping[str, Sequence[Key]]) -> NDArray[np.float64] | None:
+        stated = next((own for own in self.sizes if set(own) == set(levels)), None)
+        if stated is None:
+            return None
+        sizes, places = self.sizes[stated], [list(levels).index(column) for column in stated]
+        cells = [tuple(cell[at] for at in places) for cell in product(*levels.values())]
+        lost = sum(cell not in sizes and OTHER not in cell for cell in cells)
+        if lost:
+            raise ArgumentError(
+                f"group_rows of {' and '.join(stated)} lacks {lost} of the groups that are asked for: state all.",
+                code="group_rows_lack",
+                columns=Words(" and ".join(stated)),
+                number=Words(lost),
+            )
+        found = np.array([sizes.get(cell, np.nan) for cell in cells]) / math.fsum(sizes.values())
+        usual = float(np.nanmean(found))  # of the cell of other keys, where nothing is stated of it
+        return np.where(np.isnan(found), usual, found)
+
+
+def read_group_rows(stated: object) -> GroupRows | None:
+    """Sizes or shares of groups by column, or by several columns, ("sex", "region"), as they are stated."""
+    cure = "for example group_rows={'sex': {'F': 2100, 'M': 1900}}"
+    if not isinstance(stated, Mapping):
+        raise ArgumentError(f"group_rows must be a dictionary by column, got {shown(stated)}: {cure}.")
+    read: dict[Marginal, dict[tuple[Key, ...], float]] = {}
+    for name, sizes in stated.items():
+        columns = (name,) if isinstance(name, str) else name
+        plain = isinstance(columns, tuple) and all(isinstance(column, str) and column for column in columns)
+        if not plain or not columns or len(set(columns)) < len(columns):
+            raise ArgumentError(f"group_rows must be keyed by columns, or tuples of them, got {shown(name)}: {cure}.")
+        if any(set(columns) == set(other) for other in read):
+            raise ArgumentError(f"group_rows names {' and '.join(columns)} twice: state their groups once.")
+        if not isinstance(sizes, Mapping) or not sizes:
+            raise ArgumentError(f"group_rows of {' and '.join(columns)} must be a dictionary of sizes by key: {cure}.")
+        cells = [(key,) if len(columns) == 1 else key for key in sizes]
+        if not all(isinstance(cell, tuple) and len(cell) == len(columns) for cell in cells):
+            raise ArgumentError(
+                f"group_rows of {' and '.join(columns)} must have a key of each column, such as ('F', 'north')."
+            )
+        for at, column in enumerate(columns):
+            read_keys(f"group_rows of {column}", list(dict.fromkeys(cell[at] for cell in cells)))
+        numbers = [
+            real(f"group_rows of {' and '.join(columns)}, number {at}", size, least=0, cure="pass a size or a share")
+            for at, size in enumerate(sizes.values(), start=1)
+        ]
+        if not math.fsum(numbers) > 0:
+            raise ArgumentError(f"group_rows of {' and '.join(columns)} add up to 0: state sizes or shares.")
+        read[columns] = dict(zip(cells, numbers, strict=True))
+    return GroupRows(read) if read else None
+
+
 _LARGEST_WEIGHT = 2.0**300
 
 
@@ -366,8 +458,6 @@ def read_weight(column: object, most: object) -> tuple[str, float] | None:
 
 # Public domains: the values of each attribute, stated once for a table, and the tables that are asked over them.
 
-OTHER = "(other)"  # what the cell of unknown keys is called
-Marginal = tuple[str, ...]
 _MOST_TABLES = 2**18
 _MOST_CELLS = 2**26  # of one table
 

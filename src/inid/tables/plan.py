@@ -3,12 +3,12 @@
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from inid.arguments import listed
-from inid.errors import GuaranteeError
+from inid.errors import ArgumentError, GuaranteeError, Words
 from inid.numbers.decimals import decimal_fraction, decimal_up
 from inid.planning import Certificate, NoisePlan
 from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
@@ -54,6 +54,18 @@ def rows_assumed(rows: int) -> str:
     """
     cure = "State your own guess as rows."
     return f"This is for {rows:,} rows, a nominal guess: of fewer rows the errors are larger. {cure}"
+
+
+def sizes_missing(statistic: str, columns: Iterable[str]) -> ArgumentError:
+    """The error of an accuracy that depends on sizes of groups which nobody stated."""
+    names = " and ".join(columns)
+    return ArgumentError(
+        f"what an accuracy of {statistic} costs depends on the sizes of the groups: state those of {names}, as "
+        "Table(group_rows=...), or plan with a promise.",
+        code="group_rows_missing",
+        statistic=Words(statistic),
+        columns=Words(names),
+    )
 
 
 def rows_in_words(question: PublicFacts) -> str:

@@ -126,6 +126,7 @@ class PublicationPlan:
             inside=tuple(f"{name}: {text}" for name, one in summaries.items() for text in one.inside),
             worse=(f"Less accurate than an equal split: {'; '.join(less_accurate)}.",) if less_accurate else (),
             promise=self.budget,
+            spread="; ".join(dict.fromkeys(one.spread for one in summaries.values() if one.spread)),
             steps=tuple(noise for noise in self._noises if isinstance(noise, NoisePlan)),
         )
 

@@ -17,6 +17,7 @@ from inid.tables.facts import (
     Bounds,
     Categories,
     Domains,
+    GroupRows,
     Key,
     Marginal,
     Ordered,
@@ -26,6 +27,7 @@ from inid.tables.facts import (
     read_bins,
     read_bounds,
     read_domains,
+    read_group_rows,
     read_keys,
     read_missing,
     read_people,
@@ -343,6 +345,7 @@ _NO_DOMAINS: Mapping[str, Sequence[Key] | Ordered] = MappingProxyType({})
 _NO_BINS: Mapping[str, int | Sequence[float]] = MappingProxyType({})
 _NO_FILL: Mapping[str, float | str | bool] = MappingProxyType({})
 _FACTS = ("bounds", "missing", "domains", "bins")  # what `with_columns` takes beside formulas
+_NO_SIZES: Mapping[str | tuple[str, ...], Mapping[Any, float]] = MappingProxyType({})
 _NO_PEOPLE: Mapping[str, str] = MappingProxyType({})
 _NO_TYPES: Mapping[str, Literal["number", "code", "date"]] = MappingProxyType({})
 _PUBLIC_NUMBER = ("replace", "zero_out")  # the number of rows is released as it is: none may be left out
@@ -364,6 +367,9 @@ class Table(Asking):
         missing: "omit", or public fill values per column, such as {"age": 40}; other columns omit. NaN is missing;
             infinite values are moved to a bound.
         rows: A public guess of the number of rows, for planning and display only; a wrong one changes no answer.
+        group_rows: The same of groups: sizes or shares by the keys of a column, {"sex": {"F": 2100, "M": 1900}}, or of
+            several together, {("sex", "region"): {("F", "north"): 80, ...}}. Only ratios count where `rows` is stated;
+            without it whole numbers add up to the rows. Columns that are stated apart are taken as independent.
         max_rows: A public upper limit on the rows of the whole table (those of one person: `Person.max_rows`). With
             more rows sums and counts stop at the limit and the answers are wrong, without a sign of it: state it
             generously. The guarantee holds up to twice as many rows.
@@ -407,6 +413,7 @@ class Table(Asking):
     neighbours: Neighbours | None
     missing: Mapping[str, object]
     rows: int | None
+    group_rows: GroupRows | None
     max_rows: int
     domains: Domains
     bins: Mapping[str, Bins]
@@ -422,6 +429,7 @@ class Table(Asking):
         neighbours: Neighbours | None = None,
         missing: Literal["omit"] | Mapping[str, float | str | bool] = "omit",
         rows: int | None = None,
+        group_rows: Mapping[str | tuple[str, ...], Mapping[Any, float]] = _NO_SIZES,
         max_rows: int = 2**32,
         domains: Mapping[str, Sequence[Key] | Ordered] = _NO_DOMAINS,
         other: Literal["cell", "drop"] = "cell",
@@ -440,6 +448,9 @@ class Table(Asking):
         relation = None if neighbours is None else cast("Neighbours", choice("neighbours", neighbours, _RELATIONS))
         fill = read_missing(missing)
         guess = None if rows is None else integer("rows", rows, least=1, cure="pass a public guess, or leave it out")
+        sizes = read_group_rows(group_rows)
+        if guess is None and sizes is not None:
+            guess = sizes.total
         limit = integer("max_rows", max_rows, least=1, cure="pass a public limit, for example 2**32")
         if limit > MOST_ROWS:
             raise ArgumentError(f"max_rows must be at most 2^40, got {shown(max_rows)}: release the table in parts.")
@@ -465,6 +476,7 @@ class Table(Asking):
         source.require_numbers("weight", [] if weights is None else [weights[0]])
         if weights is not None and isinstance(fill.get(weights[0]), (str, bool)):
             raise ArgumentError(f"missing[{weight!r}] must be a number, since it is a weight.")
+        source.require("group_rows", [] if sizes is None else [name for columns in sizes.sizes for name in columns])
         known = read_domains(domains, other)
         for column, keys in known.keys.items():
             source.require_keys("domains", column, keys)
@@ -473,7 +485,7 @@ class Table(Asking):
             source.require_single("unit", owner.order)
         facts = {"source": source, "bounds": read, "person": owner, "neighbours": relation}
         facts |= {"missing": fill, "rows": guess, "max_rows": limit, "domains": known, "bins": cut}
-        facts |= {"weight": weights, "origin": object()}
+        facts |= {"weight": weights, "group_rows": sizes, "origin": object()}
         for name, value in facts.items():
             object.__setattr__(self, name, value)
 
@@ -708,6 +720,7 @@ class Table(Asking):
             person=Person(person, 1),
             missing={name: one.usual for name, one in read.items() if one.usual is not None},
             rows=None,
+            group_rows=None,
             domains=Domains(keys, self.domains.other, ordered),
             bins={},
         )

@@ -6,16 +6,21 @@ one person can change so that their row is kept, or is not. So no count of filte
 "every row adds" do not exist: `drops_rows` says so, and the sensitivities read it.
 """
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, cast, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
 from inid.arguments import choice, integer, shown
 from inid.errors import ArgumentError, InidError, RecordError, Words
+from inid.report.wording import plain_number
 from inid.sets import Neighbours
 from inid.tables.expressions import Branch, Condition, Expression, Leaf, Numeric, as_value, expression, leaves
-from inid.tables.facts import Person, read_bounds
+from inid.tables.facts import GroupRows, Key, Person, read_bounds
 from inid.tables.person_features import PersonFeatures, read_feature
 
 
@@ -159,17 +164,36 @@ class PublicFacts:
     rows: int | None
     max_rows: int
     view: View = field(default_factory=View)
+    group_rows: GroupRows | None = None
 
     @staticmethod
     def facts_of(table: Any) -> dict[str, Any]:
         """What every question of a table is asked with, as arguments."""
         stated = {"person": table.person, "neighbours": table.relation, "rows": table.rows}
-        return {**stated, "max_rows": table.max_rows, "view": table.view}
+        return {**stated, "max_rows": table.max_rows, "view": table.view, "group_rows": table.group_rows}
 
     @property
     def assumed_rows(self) -> int:
         """The rows assumed in planning and display: the public guess, or a nominal one."""
         return self.rows or NOMINAL_ROWS
+
+    def rows_by_group(self, levels: Mapping[str, Sequence[Key]]) -> NDArray[np.float64]:
+        """The rows assumed in each combination of public keys, in their order: equal ones where nothing is stated."""
+        cells = math.prod(map(len, levels.values()))
+        shares = None if self.group_rows is None else self.group_rows.shares(levels)
+        if shares is None:
+            return np.full(cells, self.assumed_rows / cells)
+        return np.maximum(shares * self.assumed_rows, 1.0)
+
+    def groups_in_words(self, levels: Mapping[str, Sequence[Key]]) -> str:
+        """What is assumed of the sizes of groups; empty without groups."""
+        if math.prod(map(len, levels.values())) == 1:
+            return ""
+        if self.group_rows is None or self.group_rows.shares(levels) is None:
+            return "groups of equal size"
+        rows = self.rows_by_group(levels)
+        apart = "" if self.group_rows.is_known(levels) else ", columns taken as independent"
+        return f"groups of {plain_number(rows.min(), 3)} to {plain_number(rows.max(), 3)} rows, as stated{apart}"
 
     def facts_to_dict(self) -> dict[str, Any]:
         """These facts as a JSON-safe dictionary."""

@@ -63,6 +63,7 @@ NO_JOB_MEETS = {
     ("tables", "the view is a union"): FRAMES,
     ("tables", "dates are compared by whole days"): "texts of expressions hold whole days alone",
     ("tables", "for example labels="): TYPES,
+    ("tables", "for example group_rows="): TYPES,
     ("tables", "a publication needs"): "a job without questions asks a single one",
     ("tables", "<> names <>, which is no query"): "each question states its own",
     ("tables", "<> asks another table"): "a job has one table",

@@ -116,7 +116,8 @@ def test_a_plan_for_accuracy_names_the_rows_it_assumes_and_claims_no_least_error
     counted = table.statistics(count=True).plan_for_accuracy({"count": 20}, delta=delta)
     stated = tables.Table(frame(), bounds=BOUNDS, rows=50).statistics(mean=["age"]).plan_for_accuracy(delta=delta)
     assert "guess" not in counted.reason + stated.reason
-    tabled = tables.Table(frame(), bounds=BOUNDS, domains={"sex": ["F", "M"]}).marginals(mean={"age": [("sex",)]})
+    sizes = {"group_rows": {"sex": {"F": 0.5, "M": 0.5}}, "domains": {"sex": ["F", "M"]}}
+    tabled = tables.Table(frame(), bounds=BOUNDS, **sizes).marginals(mean={"age": [("sex",)]})
     assert "1,000 rows, a nominal guess" in tabled.plan_for_accuracy({"mean(age)": 1}, delta=delta).reason
 
 

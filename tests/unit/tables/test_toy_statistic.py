@@ -27,8 +27,9 @@ def _registered(monkeypatch):
     column_statistics.register_statistic(Ratio())
 
 
-def query():
-    table = tables.Table(FRAME, bounds={"pay": (0, 1000), "hours": (1, 100)}, rows=1000, max_rows=2000)
+def query(sizes=None):
+    facts = {"bounds": {"pay": (0, 1000), "hours": (1, 100)}, "rows": 1000, "max_rows": 2000, "group_rows": sizes or {}}
+    table = tables.Table(FRAME, **facts)
     return table.statistics(count=True, ratio=["pay", "hours"], mean=["pay"], by={"sex": ["F", "M"]})
 
 
@@ -52,7 +53,11 @@ def test_it_is_planned_released_shown_recorded_and_verified(tmp_path):
         tables.verify_result(record)
     result.report(tmp_path / "page.html")
     assert "ratio" in (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert asked.plan_for_accuracy({"ratio": 1.0, "mean": 10.0, "count": 10.0}).plan.verify()
+    assert (
+        query({"sex": {"F": 400, "M": 600}})
+        .plan_for_accuracy({"ratio": 1.0, "mean": 10.0, "count": 10.0})
+        .plan.verify()
+    )
 
 
 def test_without_noise_it_is_the_ratio_and_its_intervals_hold():

@@ -14,7 +14,8 @@ TOLERANCE = {("a",): 30.0, "mean(v)": 0.2}
 
 @pytest.mark.parametrize("neighbours", ["add_remove", "replace"])
 def test_gaussian_noise_is_within_the_tolerances_and_a_smaller_mu_is_not(neighbours):
-    query = Table(FRAME, neighbours=neighbours, **FACTS).marginals([("a",)], mean={"v": [("a", "b")]})
+    sizes = {("a", "b"): {(a, b): 1000 for a in "xy" for b in range(3)}}
+    query = Table(FRAME, neighbours=neighbours, group_rows=sizes, **FACTS).marginals([("a",)], mean={"v": [("a", "b")]})
     found = query.plan_for_accuracy(TOLERANCE, failure=0.05, delta=1e-6)
     made = next(plan for plan in found.alternatives if plan.mechanism == "gaussian")
     made.verify()

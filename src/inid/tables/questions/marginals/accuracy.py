@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 from scipy.special import ndtri
@@ -11,7 +12,7 @@ from inid.errors import ArgumentError, RangeError, Words
 from inid.mechanisms.gaussian import epsilon_of
 from inid.planning.accuracy import CheapestPlan, cheapest, epsilon_spent
 from inid.promises import ApproxDP, Budget, GaussianDP, PureDP
-from inid.tables.plan import rows_assumed
+from inid.tables.plan import rows_assumed, sizes_missing
 from inid.tables.questions.marginals.plan import MarginalsPlan, planned
 from inid.tables.questions.marginals.question import MarginalsQuestion
 from inid.tables.questions.marginals.table_answers import half_width, one_cell
@@ -116,12 +117,27 @@ def plan_marginals_for_accuracy(
     if not gamma < 1:
         raise ArgumentError(f"failure must be a probability below 1, got {shown(failure)}: pass 0.05, say.")
     limits = read_tolerances(question, tolerance)
+    question = _careful(question)
     plans = [_laplace(question, limits, gamma, delta)]
     if delta is not None:
         plans.append(_gaussian(question, limits, gamma, ApproxDP(0.0, delta).delta))
     first, others, reason = cheapest(plans, delta)
     assumed = f" {rows_assumed(question.assumed_rows)}" if question.means and question.rows is None else ""
+    sized = max(chain.from_iterable(question.means.values()), key=len, default=())
+    if sized and not assumed:
+        groups = question.groups_in_words(question.levels_of(sized))
+        assumed = f" This is for {groups}; in smaller groups the errors are larger."
     return MarginalsAccuracy(first, others, reason + assumed)
+
+
+def _careful(question: MarginalsQuestion) -> MarginalsQuestion:
+    """The same question, planned for the smallest stated group and for means at a bound; refused without sizes."""
+    for name, tables in question.means.items():
+        for table in tables:
+            known = question.group_rows is not None and question.group_rows.is_known(table)
+            if table and not known:
+                raise sizes_missing(f"mean({name})", table)
+    return replace(question, cautious=True)
 
 
 def _gaussian(question: MarginalsQuestion, limits: Floats, failure: float, delta: float) -> MarginalsPlan:

@@ -146,6 +146,7 @@ class MarginalsPlan(Plan):
         gains, guessed = {"iid": self.gain(), "spr": self.gain()}, question.rows is None
         seen = {"inside": self.submarginals_text, "units": False, "worst": self.objective == "max"}
         seen["worse"] = tuple(self.worse_lines)
+        seen["spread"] = self._spread if question.means else ""
         return PlanSummary(self.noise, lines, gains, self.remark, rows, guessed, self.advice, **seen)  # type: ignore[arg-type]
 
     @property
@@ -257,7 +258,11 @@ class MarginalsPlan(Plan):
                 f"{self.mechanism.capitalize()} noise on {self.noise.dimension} {what} of {counted(number, 'table')}",
                 f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}",
                 *self.question.view.lines(),
-                *([f"means for {self._guess}"] if self.question.means else []),
+                *(
+                    [f"means for {self._guess}{f', in {self._spread}' if self._spread else ''}"]
+                    if self.question.means
+                    else []
+                ),
                 "",
                 *lines,
                 "",
@@ -267,6 +272,15 @@ class MarginalsPlan(Plan):
                 *self.advice,
             ]
         )
+
+    @property
+    def _spread(self) -> str:
+        """What is assumed of the sizes of the groups by which columns are averaged."""
+        question = self.question
+        found = {
+            question.groups_in_words(question.levels_of(table)) for own in question.means.values() for table in own
+        }
+        return "; ".join(sorted(filter(None, found)))
 
     @property
     def _guess(self) -> str:

@@ -1,7 +1,7 @@
 """Which statistics by tables are asked, with which public facts. No data: it can be kept in a record."""
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
@@ -13,7 +13,18 @@ from inid.arguments import Floats, real
 from inid.errors import ArgumentError, Words
 from inid.planning import NoisePlan
 from inid.sets import Sensitivity
-from inid.tables.facts import Bounds, Domains, Marginal, Ordered, read_bounds, read_domains, read_missing, read_tables
+from inid.tables.facts import (
+    OTHER,
+    Bounds,
+    Domains,
+    Key,
+    Marginal,
+    Ordered,
+    read_bounds,
+    read_domains,
+    read_missing,
+    read_tables,
+)
 from inid.tables.questions.marginals.allocation import least_sum
 from inid.tables.questions.marginals.sensitivity import Residuals, residuals
 from inid.tables.questions.marginals.table_statistics import (
@@ -31,6 +42,7 @@ from inid.tables.questions.marginals.workload import Parts, Workload, workload_o
 from inid.tables.view import PublicFacts, parsing
 
 _MOST_CELLS = 2**26  # of all asked tables in one release
+_MOST_SIZED = 2**20  # cells of a table of which sizes are looked up; of more, most have one row at most
 _EXACT = 2**52  # half of what doubles hold as whole numbers: the guarantee holds up to twice the stated rows
 
 
@@ -46,6 +58,7 @@ class MarginalsQuestion(PublicFacts):
     bounds: Mapping[str, Bounds] = field(default_factory=dict)
     missing: Mapping[str, object] = field(default_factory=dict)
     offset: float = 0.0
+    cautious: bool = False
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -101,9 +114,22 @@ class MarginalsQuestion(PublicFacts):
         return tuple(name for name, column in self.summed.items() if not column.filled)
 
     def cell_rows(self, table: Marginal) -> float:
-        """The rows assumed in a cell of a table, at least 1: a public guess, for planning and display only."""
+        """The rows assumed in a cell of a table, at least 1: a public guess, for planning and display only.
+
+        Where sizes of groups are stated, the number at which an error that falls with 1 / rows is its root mean square
+        over the cells; with `cautious` the smallest.
+        """
         cells = float(np.prod([self.domains.size(column) for column in table]))
-        return max(self.assumed_rows / cells, 1.0)
+        rows = (
+            self.rows_by_group(self.levels_of(table)) if cells <= _MOST_SIZED else np.full(1, self.assumed_rows / cells)
+        )
+        least = float(rows.min())
+        return max(least if self.cautious else least * float(np.mean((least / rows) ** 2) ** -0.5), 1.0)
+
+    def levels_of(self, table: Marginal) -> dict[str, Sequence[Key]]:
+        """The public keys of the columns of a table, and the cell of others where there is one."""
+        other = [OTHER] if self.domains.other == "cell" else []
+        return {column: [*self.domains.keys[column], *other] for column in table}
 
     def with_offset(self, offset: float) -> Self:
         """The same question with another t; itself where it has this one, with all that was computed for it."""
@@ -119,7 +145,7 @@ class MarginalsQuestion(PublicFacts):
         """The channels whose tables a statistic is made of, and how far it moves per unit of error in each.
 
         Exact for counts and sums. For a mean, first order, with a public guess at its values: half-way between the
-        middle and a bound, and the guessed rows of a cell.
+        middle and a bound (with `cautious` at it), and the guessed rows of a cell.
         """
         if not statistic.column:
             return [(0, 1.0)]
@@ -127,7 +153,7 @@ class MarginalsQuestion(PublicFacts):
         number, slope = 1.0, column.grid.middle
         if statistic.kind == "mean":
             number = 1 / self.cell_rows(statistic.table)
-            slope = number * column.grid.half / 2
+            slope = number * column.grid.half / (1 if self.cautious else 2)
         others = [(channel, slope * factor) for channel, factor in self.present_parts(column)] if slope else []
         return [(column.number, number), *others]
 

@@ -265,6 +265,16 @@ class ColumnStatistic(ABC):
     def slopes(self, statistic: Statistic, grids: Sequence[Grid], rows: float) -> dict[int, float]:
         """How far it moves per unit of error in each sum, to first order, with `rows` rows: from public facts alone."""
 
+    def largest_slopes(
+        self,
+        statistic: Statistic,
+        grids: Sequence[Grid],
+        rows: float,
+        limit: float,
+    ) -> dict[int, float]:
+        """The same whatever the values are, within the bounds: so that errors stay within a limit."""
+        return self.slopes(statistic, grids, rows)
+
     @abstractmethod
     def rounding(self, statistic: Statistic, layout: Layout, rows: float) -> float:
         """How far the rounding of each value to its grid may move it, with `rows` rows."""
@@ -318,6 +328,18 @@ class Mean(ColumnStatistic):
     def slopes(self, statistic: Statistic, grids: Sequence[Grid], rows: float) -> dict[int, float]:
         return {statistic.sums[0]: 1 / rows} | _of_count(statistic, grids[0].half / 2 / rows)
 
+    def largest_slopes(
+        self, statistic: Statistic, grids: Sequence[Grid], rows: float, limit: float
+    ) -> dict[int, float]:
+        """The same at the bounds, with fewer rows.
+
+        Errors A of the sum and B of the count move a mean at distance r <= half from the middle by (A - r B) / (rows +
+        B). Where |A| and half |B| are at most limit / 2 times the rows that are kept here, so many are left at least.
+        """
+        half = grids[0].half
+        kept = rows * 2 * half / (2 * half + limit)
+        return {statistic.sums[0]: 1 / kept} | _of_count(statistic, half / kept)
+
     def rounding(self, statistic: Statistic, layout: Layout, rows: float) -> float:
         return layout.values[statistic.columns[0]].step / 2
 
@@ -351,6 +373,19 @@ class Moment(ColumnStatistic):
         if statistic.product is not None:
             found[statistic.product] = factor / rows
         return found | _of_count(statistic, factor * first * second / (2 if same else 4) / rows)
+
+    def largest_slopes(
+        self, statistic: Statistic, grids: Sequence[Grid], rows: float, limit: float
+    ) -> dict[int, float]:
+        """The same at the bounds, to first order.
+
+        |x| and |y| are at most half, twice what is planned with; |2 x y - rest|, for the count, is at most 3 half^2 / 2
+        of a variance, and half half' of a covariance.
+        """
+        same, found = statistic.columns[0] == statistic.columns[-1], self.slopes(statistic, grids, rows)
+        for item in statistic.sums:
+            found[item] *= 2
+        return {at: slope * (3 if same else 4) if at == statistic.count else slope for at, slope in found.items()}
 
     def unit(self, grids: Sequence[Grid]) -> float:
         """What one unit of the moment is worth in the answer."""
@@ -471,6 +506,13 @@ def slopes(statistic: Statistic, layout: Layout, rows: float) -> dict[int, float
     if statistic.kind in COUNTED:
         return {at: 1.0 for at in (statistic.count, statistic.histogram) if at is not None}
     return _STATISTICS[statistic.kind].slopes(statistic, _grids(statistic, layout), rows)
+
+
+def largest_slopes(statistic: Statistic, layout: Layout, rows: float, limit: float) -> dict[int, float]:
+    """The same whatever the values are: with these, errors of the sums keep the answer within a limit."""
+    if statistic.kind in COUNTED:
+        return slopes(statistic, layout, rows)
+    return _STATISTICS[statistic.kind].largest_slopes(statistic, _grids(statistic, layout), rows, limit)
 
 
 def rounding(statistic: Statistic, layout: Layout, rows: float) -> float:

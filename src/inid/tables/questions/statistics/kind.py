@@ -89,9 +89,23 @@ class StatisticsQuestion(PublicFacts):
         return lay_out(self.columns, self.histogram, self.bounds, filled, self.max_rows, **counted, weight=self.weight)
 
     @property
+    def assumed_counts(self) -> Floats:
+        """What planning assumes of the count of each group; of weights, half of the largest in every row."""
+        return self.rows_by_group(self.by) * (1.0 if self.weight is None else self.weight[1] / 2)
+
+    @property
     def assumed_count(self) -> float:
-        """What planning assumes of the count of one group; of weights, half of the largest in every row."""
-        return self.assumed_rows / len(self.cells) * (1.0 if self.weight is None else self.weight[1] / 2)
+        """Its mean over the groups."""
+        return float(self.assumed_counts.mean())
+
+    def typical_count(self, order: float) -> float:
+        """The count at which an error that falls with 1 / count is its mean of this order over the groups.
+
+        For equal groups their count. Of unequal ones small groups decide: their errors are the largest.
+        """
+        counts = self.assumed_counts
+        least = float(counts.min())
+        return least * float(np.mean((least / counts) ** order) ** (-1 / order))
 
     @cached_property
     def cells(self) -> tuple[str, ...]:
@@ -429,13 +443,15 @@ class Statistics(StatisticsQuestion, Question):
         kinds += [f"{kind} of {counted(len(names), 'column')}" for kind, names in self.columns.items() if names]
         kinds += [f"histogram of {counted(len(self.histogram), 'column')}"] if self.histogram else []
         assumed, limit = self.rows, self.max_rows
+        groups = self.groups_in_words(self.by)
+        in_groups = f", in {groups}" if groups else ""
         return [
             ("statistics", ", ".join(kinds)),
             ("groups", "; ".join(f"{name}: {listed_keys(keys)}" for name, keys in self.by.items())),
             ("protected", protection(self.person, self.neighbours)),
             ("weights", weights_in_words(self.weight)),
             *view_facts(self.view, self.answer_keys()),
-            ("rows assumed", "" if assumed is None else f"{assumed:,}, a public guess for planning"),
+            ("rows assumed", "" if assumed is None else f"{assumed:,}{in_groups}, a public guess for planning"),
             ("rows at most", "" if limit == _USUAL_LIMIT else f"{limit:,}, stated in advance"),
         ]
 

@@ -17,20 +17,24 @@ from inid.report import PlanLine, PlanSummary
 from inid.report.plan_summary import nothing_to_gain
 from inid.sets import Allocation, Sensitivity
 from inid.tables.error_targets import UNITS
-from inid.tables.plan import Plan, PlannedNumber, fill_advice, rows_assumed, rows_in_words
+from inid.tables.plan import Plan, PlannedNumber, fill_advice, rows_assumed, rows_in_words, sizes_missing
 from inid.tables.presentation import COUNTED, weights_in_words
-from inid.tables.questions.statistics.column_statistics import range_of, rounding, slopes
-from inid.tables.questions.statistics.sensitivity import Layout, narrowest
+from inid.tables.questions.statistics.column_statistics import largest_slopes, range_of, rounding, slopes
+from inid.tables.questions.statistics.sensitivity import Layout, Statistic, narrowest
 
 if TYPE_CHECKING:
     from inid.tables.questions.statistics.kind import StatisticsQuestion
 
 _ROWS = 40
+_BEYOND = 1 + 1e-9  # an error that is the tolerance, but for rounding, is not beyond it
 
 
 @dataclass(frozen=True)
 class StatisticPlan:
-    """What a plan means for one statistic (in each cell of it, where there are groups or bins)."""
+    """What a plan means for one statistic (in each cell of it, where there are groups or bins).
+
+    `error` is the root mean square over groups; `by_group` has the error in each, where their sizes were stated.
+    """
 
     statistic: str
     column: str
@@ -39,6 +43,7 @@ class StatisticPlan:
     iid: float
     spr: float
     share: float
+    by_group: tuple[float, ...] = ()
 
     @property
     def label(self) -> str:
@@ -76,12 +81,16 @@ class TablePlan(Plan):
                 deviation=entry.error,
                 tolerance=entry.tolerance,
                 baselines={"iid": entry.iid, "spr": entry.spr},
+                by_group=entry.by_group,
             )
             for entry in self.statistics
         )
         gains = {name: self.gain(name) for name in ("iid", "spr")}
         worse, guessed = tuple(self.worse_lines), not self.stated
-        return PlanSummary(self.noise, lines, gains, self.remark, self.rows, guessed, self.advice, worse=worse)
+        spread = self.question.groups_in_words(self.question.by)
+        return PlanSummary(
+            self.noise, lines, gains, self.remark, self.rows, guessed, self.advice, worse=worse, spread=spread
+        )
 
     def planned_numbers(self) -> list[PlannedNumber]:
         """A mean or a variance is never further off than its bounds allow."""
@@ -141,11 +150,19 @@ class TablePlan(Plan):
         }
 
     def in_words(self) -> str:
-        table = [["statistic", "tolerance", "expected error", "equal split", "share"]]
+        groups = self.question.groups_in_words(self.question.by)
+        sized = any(entry.by_group for entry in self.statistics)
+        worst = ["worst group"] if sized else []
+        table = [["statistic", "tolerance", "expected error", *worst, "equal split", "share"]]
         for entry in self.statistics[:_ROWS]:
-            numbers = (entry.tolerance, entry.error, entry.spr)
-            table.append([entry.label, *(f"{number:.4g}" for number in numbers), f"{entry.share:.4f}"])
+            numbers = [entry.tolerance, entry.error, *([max(entry.by_group)] if sized else []), entry.spr]
+            words = [f"{number:.4g}" for number in numbers]
+            for at in range(1, len(words) - 1):
+                words[at] += "*" if numbers[at] > entry.tolerance * _BEYOND else ""
+            table.append([entry.label, *words, f"{entry.share:.4f}"])
         lines = aligned(table, left=1)
+        if any("*" in word for row in table[1:] for word in row[2:-2]):
+            lines.append("* more than the tolerance")
         if len(self.statistics) > _ROWS:
             lines.append(f"... and {len(self.statistics) - _ROWS} more statistics")
         order = self.noise.order
@@ -158,7 +175,7 @@ class TablePlan(Plan):
             [
                 f"{self.mechanism.capitalize()} noise on {counted(self.noise.dimension, 'sum')}",
                 f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}",
-                f"errors for {rows_in_words(self.question)}",
+                f"errors for {rows_in_words(self.question)}{f', in {groups}' if groups else ''}",
                 *self.question.view.lines(),
                 *filter(None, [weights_in_words(self.question.weight)]),
                 "",
@@ -184,11 +201,6 @@ class Planning:
     stated: list[float] | None = None
     equal: tuple[float, ...] = ()
 
-    @property
-    def rows(self) -> float:
-        """The rows assumed in one cell."""
-        return self.question.assumed_count
-
     def plan(self, budget: Budget, *, mechanism: MechanismChoice, allocation: Allocation, order: float) -> TablePlan:
         """Weigh each sum by what its error does to the statistics, and plan with the set that gives the least error.
 
@@ -213,7 +225,10 @@ class Planning:
 
     def for_accuracy(self, *, failure: float, delta: float | None) -> TableAccuracy:
         """The cheapest noise with which every statistic is within its tolerance; see `Query.plan_for_accuracy`."""
-        question, layout, rows = self.question, self.question.layout, self.rows
+        question, layout = self.question, self.question.layout
+        counts = question.assumed_counts
+        least, rows = float(counts.min()), float(counts.max())
+        _check_sizes(question)
         limits, most = [math.inf] * len(layout.items), 1
         for statistic, limit in zip(layout.statistics, self.tolerances, strict=True):
             left = limit - rounding(statistic, layout, rows)
@@ -222,7 +237,7 @@ class Planning:
                     f"the tolerance of {statistic.label} must exceed the rounding of its values, got {limit:g}: widen "
                     "it, or state a smaller max_rows."
                 )
-            moves = {at: slope for at, slope in slopes(statistic, layout, rows).items() if slope}
+            moves = {at: slope for at, slope in largest_slopes(statistic, layout, least, left).items() if slope}
             most = max(most, len(moves))
             for at, slope in moves.items():
                 limits[at] = min(limits[at], left / (len(moves) * slope))
@@ -242,10 +257,12 @@ class Planning:
         reason = best.reason
         if question.rows is None and any(statistic.kind not in COUNTED for statistic in layout.statistics):
             reason += f" {rows_assumed(question.assumed_rows)}"
+        elif len(counts) > 1 and any(_falls(statistic, layout) for statistic in layout.statistics):
+            reason += f" This is for {question.groups_in_words(question.by)}; in smaller groups the errors are larger."
         return TableAccuracy(made(best.plan), tuple(made(noise) for noise in best.alternatives), reason)
 
     def _weighing(self, order: float) -> "_Weighing":
-        return _weighing(self.question.layout, self.tolerances, self.rows, order)
+        return _weighing(self.question.layout, self.tolerances, self.question.typical_count(order), order)
 
     def _described(self, weighing: "_Weighing", noise: NoisePlan, iid: NoisePlan, spr: NoisePlan) -> TablePlan:
         """What a plan of the sums means for each statistic."""
@@ -253,19 +270,44 @@ class Planning:
         # One row per item, so the size of an item's group multiplies its share.
         sizes = [1 if noise.cells.counts is None else int(noise.cells.counts[at]) for at in range(len(layout.items))]
         shares = [float(share) * size for share, size in zip(noise.run_shares, sizes, strict=True)]
-        entries = []
-        lines = zip(layout.statistics, weighing.moves, weighing.parts, self.stated or self.tolerances, strict=True)
-        for statistic, move, part, limit in lines:
+        question, entries = self.question, []
+        typical, sized = question.typical_count(2.0), question.group_rows is not None and len(question.cells) > 1
+        counts, which = np.unique(question.assumed_counts if sized else [], return_inverse=True)
+        lines = zip(layout.statistics, weighing.parts, self.stated or self.tolerances, strict=True)
+        for statistic, part, limit in lines:
+            move = slopes(statistic, layout, typical)
+            own = [_error(noise, slopes(statistic, layout, count)) for count in counts.tolist()]
+            by_group = tuple(own[at] for at in which.tolist()) if sized else ()
             error, equal, split = (_error(made, move) for made in (noise, iid, spr))
             share = math.fsum(shares[at] * value / weighing.powers[at] for at, value in part.items())
             column = ",".join(statistic.columns)
-            entries.append(StatisticPlan(statistic.kind, column, limit, error, equal, split, share))
+            entries.append(StatisticPlan(statistic.kind, column, limit, error, equal, split, share, by_group))
         return TablePlan(noise, self.question, tuple(entries), iid, spr, equal=self.equal)
+
+
+def _falls(statistic: Statistic, layout: Layout) -> bool:
+    """Whether the error of a statistic depends on the number of rows."""
+    return slopes(statistic, layout, 1.0) != slopes(statistic, layout, 2.0)
+
+
+def _check_sizes(question: "StatisticsQuestion") -> None:
+    """Refuse the accuracy of a statistic that depends on the sizes of groups which nobody stated."""
+    layout = question.layout
+    uncertain = [one for one in layout.statistics if one.kind == "std"]
+    if uncertain:
+        raise ArgumentError(
+            f"what an accuracy of {uncertain[0].label} costs depends on the standard deviation itself: state the "
+            "tolerance of the variance, which does not, or plan with a promise.",
+        )
+    depends = [one for one in layout.statistics if _falls(one, layout)]
+    known = question.group_rows is not None and question.group_rows.is_known(question.by)
+    if len(question.cells) > 1 and depends and not known:
+        raise sizes_missing(depends[0].label, question.by)
 
 
 def errors_alone(question: "StatisticsQuestion", mechanism: MechanismName) -> list[float]:
     """The error of each statistic when it is asked by itself, with one unit of the promise."""
-    rows, found = question.assumed_count, []
+    rows, found = question.typical_count(2.0), []
     for statistic in question.layout.statistics:
         layout = question.layout.only(statistic)
         weighing = _weighing(layout, [1.0], rows, 2.0)
