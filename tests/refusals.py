@@ -129,9 +129,10 @@ PROVOKED = {
     "bounds_missing": lambda: planned(mean=["income"]),
     "group_rows_missing": lambda: accuracy_of_job(
         Job.from_dict(
-            {"table": "people.csv", "mean": ["age"], "by": {"sex": ["F", "M"]}, "rows": 40, **BOUNDS}
-            | {"tolerance": {"age": 1.0}}
-        )
+            {"table": "people.csv", "mean": ["age"], "by": {"sex": ["F", "M"]}, "tolerance": {"age": 1.0}} | BOUNDS
+        ),
+        0.05,
+        None,
     ),
     "group_rows_lack": lambda: planned(mean=["age"], by={"sex": ["F", "M"]}, group_rows={"sex": "F:30"}, **BOUNDS),
     "texts": lambda: planned(mean=["sex"], domains={"sex": ["F", "M"]}),
