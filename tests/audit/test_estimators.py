@@ -60,6 +60,16 @@ class SurvivalCurve:
         return self.model.fit(rows[:, 0], events)
 
 
+class Hazards(SurvivalCurve):
+    """A model of the times in the first column by the others."""
+
+    def __init__(self, **promise):
+        self.model = learn.PrivateCox(edges=(0.0, 0.25, 0.5, 1.0), **UNIT, **promise)
+
+    def fit(self, rows, events):
+        return self.model.fit(rows[:, 1:], rows[:, 0], events)
+
+
 def made(model, **arguments):
     """An estimator by itself."""
     return lambda **promise: model(**arguments, **promise)
@@ -77,6 +87,7 @@ ESTIMATORS = {
     "gamma": (made(learn.PrivateGammaRegressor, **UNIT, bounds_y=(0.5, 9)), COUNTS + 0.5),
     "naive Bayes": (made(learn.PrivateGaussianNB, **CLASSES), LABELS),
     "Kaplan-Meier": (SurvivalCurve, LABELS),
+    "Cox": (Hazards, LABELS),
     "moments": (made(learn.PrivateMoments, **UNIT), None),
     "PCA": (made(learn.PrivatePCA, n_components=2, row_norm=1.0), None),
     "k-means": (made(learn.PrivateKMeans, n_clusters=2, **UNIT), None),

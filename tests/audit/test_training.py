@@ -22,6 +22,7 @@ LOOPS = {
     "element-wise": {"clipping": "elementwise"},
     "exact noise": {"clipping": "global", "noise": "exact"},
     "Laplace": {"clipping": "global", "mechanism": "laplace"},
+    "automatic": {"clipping": "automatic"},
     "adaptive": {"clipping": "per_layer", "thresholds": "adaptive"},
     "in parts": {"clipping": "global", "max_physical_batch_size": 4},
     "correlated": {"clipping": "global", "correlation": dpsgd.Banded(bands=2), "steps": 4},
