@@ -26,6 +26,8 @@ def generated(random_source):
         own["synthetic_columns"] = random_source.sample(columns, random_source.randint(2, len(columns)))
     if random_source.random() < 0.5:
         own["synthetic_target"] = random_source.choice(own.get("synthetic_columns", columns))
+    if random_source.random() < 0.5:
+        own["synthetic_rules"] = ["age >= 3", "not (age > 9 and col('x,y') == ';')"][: random_source.randint(1, 2)]
     facts = {"table": "odd.csv", "bounds": bounds, "epsilon": 1, "delta": 1e-6, "bins": bins}
     if "synthetic_columns" not in own:
         facts["domains"] = domains

@@ -16,7 +16,7 @@ from inid.schema.by_column import (
     Types,
 )
 from inid.schema.key import Key, register
-from inid.schema.values import Choice, Names, Sign, Switch, Word, positive, probability, whole
+from inid.schema.values import Choice, Conditions, Names, Sign, Switch, Word, positive, probability, whole
 
 _COLUMNS = "COL,..."
 _TICKS = Names("ticks")
@@ -303,6 +303,19 @@ register(
         "synthetic",
         note="The column that models will predict, if the rows are for models: pairs with it are measured more "
         "closely.",
+    ),
+    Key(
+        "synthetic_rules",
+        Conditions(),
+        "CONDITION;...",
+        "With --synthetic: conditions that every made-up row keeps: \"education <= age - 5; not (married == 'yes' and "
+        'age < 14)". Repeat it for several.',
+        "question",
+        "Rules of the rows",
+        "synthetic",
+        "education <= age - 5",
+        note="One per line, such as education <= age - 5. Every made-up row keeps them. They are public knowledge, "
+        "never checked on the table, and cost nothing.",
     ),
     Key(
         "bins",

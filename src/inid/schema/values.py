@@ -178,6 +178,40 @@ class Names(ValueType):
         return joined(texts) if self.field == "names" else texts
 
 
+@dataclass(frozen=True)
+class Conditions(Names):
+    """A list of conditions, as texts: with semicolons between them on a command line, one per line on the page.
+
+    >>> Conditions().from_text("--synthetic-rules", "age >= 18; not (job == 'none' and pay > 0)")
+    ['age >= 18', "not (job == 'none' and pay > 0)"]
+    """
+
+    field: str = "lines"
+    words: str = "list of conditions, as texts"
+
+    def read(self, name: str, value: Any) -> Any:
+        if value is None:
+            return ()
+        if not is_list(value) or not all(isinstance(one, str) and one.strip() and "\n" not in one for one in value):
+            raise wrong_value(name, value, "pass a list of conditions, each on one line, for example age >= 18")
+        return tuple(one.strip() for one in value)
+
+    def separator(self, texts: Sequence[str]) -> str:
+        return ";"
+
+    def from_text(self, name: str, text: str) -> Any:
+        return [part.strip() for part in text.split(";") if part.strip()]
+
+    def _text(self, value: Any) -> str:
+        return "; ".join(value)
+
+    def from_field(self, name: str, field: Any) -> Any:
+        return [line.strip() for line in field.splitlines() if line.strip()] if isinstance(field, str) else field
+
+    def to_field(self, value: Any) -> Any:
+        return "\n".join(value)
+
+
 def split(text: str) -> list[str]:
     """What stands between commas, without what is empty."""
     return [entry.strip() for entry in text.split(",") if entry.strip()]

@@ -30,7 +30,16 @@ from inid.tables.bounds_estimation import estimate_bounds, log_edges
 from inid.tables.engines import EngineError
 from inid.tables.engines.sql.addresses import database_table
 from inid.tables.error_targets import ErrorTargets, equal_errors, targets_of, worse_numbers
-from inid.tables.expressions import Condition, Expression, col, expression, maximum, minimum, when
+from inid.tables.expressions import (
+    Condition,
+    Expression,
+    col,
+    expression,
+    functional_dependency,
+    maximum,
+    minimum,
+    when,
+)
 from inid.tables.facts import Bins, Categories, Ordered, Person, Private, read_bounds, read_keys
 from inid.tables.intervals import clipped_ends, gaussian_ends, quantile, quantile_of_two, searched_ends, tail_of_two
 from inid.tables.person_features import Feature, any, count, max, mean, min, same, sum  # noqa: A004 - what users look for
@@ -73,6 +82,7 @@ __all__ = [
     "database_table",
     "estimate_bounds",
     "expression",
+    "functional_dependency",
     "max",
     "maximum",
     "mean",

@@ -283,6 +283,22 @@ def maximum(one: "Numeric | float", two: "Numeric | float") -> Numeric:
     return _joined("max", one, two)
 
 
+def functional_dependency(column: str, by: str, mapping: Mapping[Any, Any]) -> list[Condition]:
+    """Rules by which one column follows from another: a public mapping of the keys of `by` to those of `column`.
+
+    Keys of `by` that the mapping does not name go with any.
+
+    >>> functional_dependency("country", "city", {"Rome": "IT", "Pisa": "IT", "Graz": "AT"})
+    [not city in ['Rome', 'Pisa'] or country == 'IT', not city in ['Graz'] or country == 'AT']
+    """
+    if not isinstance(mapping, Mapping) or not mapping:
+        raise ArgumentError('mapping must be a dictionary of keys, {"Rome": "IT"}.')
+    keys: dict[Any, list[Any]] = {}
+    for key, value in mapping.items():
+        keys.setdefault(value, []).append(key)
+    return [~col(by).is_in(own) | col(column).is_in([value]) for value, own in keys.items()]
+
+
 def _is_text(value: Expression) -> bool:
     return isinstance(value, Word) or (isinstance(value, Branch) and value.is_text)
 

@@ -313,6 +313,7 @@ class Asking:
         *,
         target: str | None = None,
         weights: Mapping[tuple[str, ...], float] | None = None,
+        rules: Sequence[Condition | str] | None = None,
     ) -> "Query[SyntheticPlan, SyntheticResult]":
         """Ask for rows like those of the table.
 
@@ -321,9 +322,11 @@ class Asking:
             target: The column that models of the rows will predict: pairs with it count four times as much.
             weights: The same for single pairs of columns, {("age", "income"): 4}, or for a column's own table,
                 {("income",): 8}, which is measured again where few pairs are worth their noise.
+            rules: Public conditions that every made-up row keeps, as `where` takes them: ["education <= age - 5"]. They
+                are never checked on data and cost nothing.
 
         Raises:
-            ArgumentError: A column has no public keys or bins, or an argument is malformed.
+            ArgumentError: A column has no public keys or bins, an argument is malformed, or the rules leave no row.
 
         >>> import pandas
         >>> from inid.tables import Table
@@ -331,7 +334,8 @@ class Asking:
         >>> [column.name for column in t.synthesize().question.columns]
         ['a', 'b']
         """
-        return self._ask("synthetic", {"columns": columns, "target": target, "weights": weights})
+        asked = {"columns": columns, "target": target, "weights": weights, "rules": rules}
+        return self._ask("synthetic", asked)
 
     def _ask(self, kind: str, asked: Mapping[str, object]) -> "Query[Any, Any]":
         from inid.tables.query import ask

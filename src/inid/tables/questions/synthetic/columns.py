@@ -71,31 +71,67 @@ class LevelColumn:
             return found
         return when(value.is_missing(), float(np.searchsorted(inner, self.fill, side="right")), found)
 
-    def values(self, codes: Codes, rng: np.random.Generator) -> list[Any]:
-        """A value of each level: its key, or a number of its bin at random; None for what is unknown."""
+    @property
+    def roles(self) -> frozenset[str]:
+        """As what an expression may read it."""
+        if self.bins is not None:
+            return frozenset({"number", "int"} if self.whole else {"number"})
+        if isinstance(self.keys[0], str):
+            return frozenset({"str"})
+        return frozenset({"bool"} if isinstance(self.keys[0], bool) else {"number", "int"})
+
+    @property
+    def kind_of_levels(self) -> str:
+        """What its levels are, in words."""
+        if self.bins is not None:
+            return "bins of numbers"
+        kinds = {"str": "texts", "bool": "truths"}
+        return next((kinds[role] for role in self.roles if role in kinds), "whole numbers")
+
+    @property
+    def _key_values(self) -> NDArray[Any]:
+        """Its keys as expressions read them, and what is missing."""
+        numbers, missing = "number" in self.roles, [None] * self.other
+        return np.array([*self.keys, *missing], dtype=np.float64 if numbers else object)
+
+    def tried(self, number: int) -> list[NDArray[Any]]:
+        """For each level up to so many of its values, at even distances; NaN or None for what is unknown."""
         if self.bins is None:
-            words = np.array([*self.keys, *([None] if self.other else [])], dtype=object)
-            return list(words[codes])
+            return [self._key_values[at : at + 1] for at in range(self.size)]
+        found = []
+        for at, (low, high) in enumerate(pairwise(self.bins.edges)):
+            if not self.whole:
+                found.append(low + (high - low) * np.arange(number) / number)
+                continue
+            most = high if at == self.stated - 1 else high - 1
+            found.append(np.unique(np.floor(np.linspace(low, most, min(number, int(most - low) + 1)))))
+        return found + [np.array([np.nan])] * self.other
+
+    def drawn(self, codes: Codes, rng: np.random.Generator) -> NDArray[Any]:
+        """A value of each level: its key, or a number of its bin at random; NaN or None for what is unknown."""
+        if self.bins is None:
+            return np.asarray(self._key_values[codes])
         edges = np.array(self.bins.edges)
         at = np.minimum(codes, self.stated - 1)
         low, high = edges[at], edges[at + 1]
         drawn = low + (high - low) * rng.random(codes.size)
         if self.whole:  # those in the bin, which has its lower edge but not its upper one
-            least = np.ceil(low)
-            most = np.where(at == self.stated - 1, np.floor(high), np.ceil(high) - 1)
-            drawn = np.floor(least + (np.maximum(most, least) - least + 1) * rng.random(codes.size))
-        known = (codes < self.stated).tolist()
-        found: list[Any] = drawn.astype(np.int64).tolist() if self.whole else drawn.tolist()
-        return [value if is_known else None for value, is_known in zip(found, known, strict=True)]
+            most = np.where(at == self.stated - 1, high, high - 1)
+            drawn = np.floor(low + (most - low + 1) * rng.random(codes.size))
+        return np.where(codes < self.stated, drawn, np.nan)
 
-    def made(self, codes: Codes, rng: np.random.Generator, schema: Mapping[str, Any]) -> MadeColumn:
-        """The same with their type; categories are the public ones, whatever the table's column knows."""
-        kinds: dict[type, Literal["int", "bool", "str"]] = {bool: "bool", int: "int", str: "str"}
-        if self.bins is not None:
-            return MadeColumn(self.values(codes, rng), "int" if self.whole else "float")
-        texts = isinstance(self.keys[0], str) and is_categorical(schema, self.name)
-        categories = tuple(map(str, self.keys)) if texts else None
-        return MadeColumn(self.values(codes, rng), kinds[type(self.keys[0])], categories)
+    def made(self, codes: Codes, drawn: NDArray[Any], schema: Mapping[str, Any]) -> MadeColumn:
+        """Levels and the values that were drawn of them as a column; categories are the public ones."""
+        if self.bins is None:
+            kinds: dict[type, Literal["int", "bool", "str"]] = {bool: "bool", int: "int", str: "str"}
+            texts = isinstance(self.keys[0], str) and is_categorical(schema, self.name)
+            words = np.array([*self.keys, *[None] * self.other], dtype=object)
+            categories = tuple(map(str, self.keys)) if texts else None
+            return MadeColumn(list(words[codes]), kinds[type(self.keys[0])], categories)
+        known = codes < self.stated
+        numbers: list[Any] = np.where(known, drawn, 0).astype(np.int64 if self.whole else np.float64).tolist()
+        values = [value if is_known else None for value, is_known in zip(numbers, known.tolist(), strict=True)]
+        return MadeColumn(values, "int" if self.whole else "float")
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary."""

@@ -27,6 +27,7 @@ from inid.tables.questions.marginals.table_statistics import tables_aggregation
 from inid.tables.questions.synthetic.blocks import Block
 from inid.tables.questions.synthetic.columns import LevelColumn, coded_view, read_level_columns
 from inid.tables.questions.synthetic.model import Progress, RowMaker, effort
+from inid.tables.questions.synthetic.rules import Rules, read_rules
 from inid.tables.questions.synthetic.three_steps import (
     LEAST_WEIGHT,
     MOST_WEIGHT,
@@ -72,7 +73,7 @@ class SyntheticPlan(PlanOfSteps):
             {"iid": 1.0, "spr": 1.0},
             None,
             opponent=None,
-            inside=(*self.pair_notes(), self.effort_note()),
+            inside=(*self.pair_notes(), *self.question.together_notes(), self.effort_note()),
             promise=self.promise,
             steps=self.known,
         )
@@ -115,10 +116,12 @@ class SyntheticPlan(PlanOfSteps):
                 f"Synthetic rows of {len(question.columns)} columns, in three steps of Gaussian noise",
                 f"promise: {self.promise}, neighbours: {self.neighbours}",
                 *question.view.lines(),
+                *([] if question.rules is None else [f"every row: {text}" for text in question.rules.texts]),
                 "",
                 *aligned(rows, left=1),
                 "",
                 *self.pair_notes(),
+                *question.together_notes(),
                 self.effort_note(),
                 "The rows themselves have no stated error: tables that were measured have intervals.",
             ]
@@ -222,7 +225,7 @@ class SyntheticResult(Result):
         return f"{super().__str__()}\n{len(self.kept)} of {pairs} pairs were measured: {kept}"
 
 
-_DETAILS = ("synthetic_columns", "synthetic_target")
+_DETAILS = ("synthetic_columns", "synthetic_target", "synthetic_rules")
 _TARGET_WEIGHT = 4.0
 _MOST_LEVELS = 2**13  # of all columns together: rows are made of matrices of so many squared
 _EXACT = 2**53
@@ -277,6 +280,7 @@ class SyntheticRows(Question):
 
     columns: tuple[LevelColumn, ...]
     weights: Mapping[Block, float] = field(default_factory=dict)
+    rules: Rules | None = None
 
     @classmethod
     def claims_options(cls, stated: Mapping[str, Any]) -> bool:
@@ -287,14 +291,15 @@ class SyntheticRows(Question):
     def from_options(cls, stated: Mapping[str, Any]) -> dict[str, Any]:
         check_details("synthetic", stated, _DETAILS)
         check_alone("synthetic", stated, ("synthetic", *_DETAILS))
-        asked = {"columns": stated.get("synthetic_columns"), "target": stated.get("synthetic_target")}
+        asked = {name.removeprefix("synthetic_"): stated.get(name) for name in _DETAILS}
         return {name: value for name, value in asked.items() if value}
 
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
         columns = read_level_columns(table, asked.get("columns"))
         weights = _read_weights([column.name for column in columns], asked.get("target"), asked.get("weights", {}))
-        made = cls(columns=columns, weights=weights, **cls.facts_of(table))
+        rules = read_rules(columns, asked.get("rules"))
+        made = cls(columns=columns, weights=weights, rules=rules, **cls.facts_of(table))
         made.check_limits()
         return made
 
@@ -309,6 +314,15 @@ class SyntheticRows(Question):
         rows = 1 if self.person is None else self.person.max_rows
         sizes = tuple(column.size for column in self.columns)
         return Steps(sizes, self.neighbours, self.vanishing, rows, self.weights)
+
+    def together_notes(self) -> list[str]:
+        """What rows do not keep where one person or household has several."""
+        if self.person is None:
+            return []
+        name = self.person.column
+        return [
+            f"rows keep the tables of single rows: which rows have the same {name}, and how many each has, is not kept"
+        ]
 
     def check_limits(self) -> None:
         """Refuse, from public facts, too many levels or numbers that floats cannot hold, for all pairs."""
@@ -437,7 +451,7 @@ class SyntheticRows(Question):
         return Measured(self.three_steps, first, scores, release, chosen, self.max_rows)
 
     def row_maker(self, release: Release, earlier: Sequence[Release]) -> RowMaker:
-        return RowMaker(self.columns, self.measured(release, earlier))
+        return RowMaker(self.columns, self.measured(release, earlier), self.rules)
 
     def answers(
         self,
@@ -483,9 +497,11 @@ class SyntheticRows(Question):
             ("synthetic rows of", ", ".join(column.name for column in self.columns)),
             ("levels", "; ".join(f"{column.name}: {listed_keys(column.levels)}" for column in self.columns)),
             ("other values", f"unknown and missing values {other}"),
+            *([] if self.rules is None else [("rules that every row keeps", "; ".join(self.rules.texts))]),
             ("pairs that were measured", ", ".join("*".join(pair) for pair in kept)),
             ("pairs taken as independent", ", ".join("*".join(pair) for pair in pinned)),
             ("protected", protection(self.person, self.neighbours)),
+            *(("not kept", note) for note in self.together_notes()),
             *view_facts(self.view, self.answer_keys()),
         ]
 
@@ -495,7 +511,8 @@ class SyntheticRows(Question):
     def to_dict(self) -> dict[str, Any]:
         weights = [[*pair, weight] for pair, weight in sorted(self.weights.items())]
         columns = [column.to_dict() for column in self.columns]
-        return {"synthetic": columns, "weights": weights, **self.facts_to_dict()}
+        rules = {} if self.rules is None else {"rules": self.rules.texts}
+        return {"synthetic": columns, "weights": weights, **rules, **self.facts_to_dict()}
 
     @classmethod
     def from_dict(cls, record: Any) -> Self:
@@ -507,7 +524,8 @@ class SyntheticRows(Question):
                 raise RecordError("the record does not hold the columns of synthetic rows.")
             stated = {tuple(names[at] for at in block): weight for *block, weight in record["weights"]}
             weights = _read_weights(names, None, stated)
-            made = cls(columns=columns, weights=weights, **cls.facts_from_dict(record))
+            rules = read_rules(columns, record.get("rules"))
+            made = cls(columns=columns, weights=weights, rules=rules, **cls.facts_from_dict(record))
             made.check_limits()
             return made
 

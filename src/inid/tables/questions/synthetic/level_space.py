@@ -4,10 +4,11 @@ The *table of tables* of some rows is the symmetric matrix whose block (i, j) is
 of the rows; the block of a column with itself has its shares on the diagonal.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,29 @@ from inid.tables.questions.synthetic.blocks import Block
 Codes = NDArray[np.int32]
 Singles = NDArray[np.float32]
 _ROWS_AT_ONCE = 2048
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """Which combinations of levels of some columns, in ascending order, may occur."""
+
+    columns: tuple[int, ...]
+    allowed: NDArray[np.bool_]
+
+    def keeps(self, codes: Codes) -> NDArray[np.bool_]:
+        """Which rows have such a combination."""
+        return np.asarray(self.allowed[tuple(codes[:, at] for at in self.columns)])
+
+    def inside(self, tables: Floats, space: "LevelSpace") -> Floats:
+        """A table of tables without what may not occur in tables of pairs of these columns."""
+        tables = tables.copy()
+        for one, two in combinations(range(len(self.columns)), 2):
+            others = tuple(axis for axis in range(len(self.columns)) if axis not in (one, two))
+            first, second = space.spans[self.columns[one]], space.spans[self.columns[two]]
+            held = tables[first, second] * self.allowed.any(axis=others)
+            tables[first, second] = held * (tables[first, second].sum() / max(held.sum(), 1e-300))
+            tables[second, first] = tables[first, second].T
+        return tables
 
 
 @dataclass(frozen=True)
@@ -141,6 +165,10 @@ def systematic(weights: Floats, number: int, rng: np.random.Generator) -> NDArra
 # become smaller.
 #
 # Few rows suffice to find theta; all of them take the last turns.
+#
+# Masks hold in every row from the start on: a column is drawn anew among the levels that all masks of its columns allow
+# beside the row's others. Where one column follows from another, one column at a time never leaves such a level: the
+# columns of a mask whose combinations do not hang together are drawn together too.
 
 _ROUNDS_OF_MOVES = ((18, 6), (6, 2), (4, 1))  # how many turns, and of how many rows one takes part
 _STEP = 0.3
@@ -149,15 +177,27 @@ _FARTHER = 1.5  # than the nearest so far: more than chance
 
 
 def entropic_rows(
-    space: LevelSpace, tables: Floats, number: int, rng: np.random.Generator, report: Callable[[float], None]
+    space: LevelSpace,
+    tables: Floats,
+    number: int,
+    rng: np.random.Generator,
+    report: Callable[[float], None],
+    masks: Sequence[Mask] = (),
+    first_levels: Mapping[int, int] = MappingProxyType({}),
 ) -> Codes:
-    """So many rows whose tables of pairs are near the target tables."""
+    """So many rows whose tables of pairs are near the target tables, and which all masks allow.
+
+    `first_levels` are levels of the columns of masks that all of them allow together.
+    """
     turns = [max(number // part, 1) for count, part in _ROUNDS_OF_MOVES for _ in range(count)]
     shares = np.diag(tables).copy()
     codes = np.empty((turns[0], len(space.sizes)), dtype=np.int32)
     for at, span in enumerate(space.spans):
         codes[:, at] = rng.choice(space.sizes[at], turns[0], p=shares[span] / shares[span].sum())
     pairs, singles = np.zeros(tables.shape), np.log(shares + 1e-6)
+    blocks = _blocks(space, masks)
+    if masks:
+        _make_allowed(space, codes, singles.astype(np.float32), blocks, masks, first_levels, rng)
     size, nearest, done = _STEP, np.inf, 0
     for turn, rows in enumerate(turns):
         if rows != len(codes):
@@ -171,29 +211,124 @@ def entropic_rows(
         moved = np.where(space.other_columns, np.log((tables + floor) / (current + floor)), 0.0)
         pairs += step * np.where(space.other_columns, space.centred(moved), 0.0)
         singles += step * np.log((shares + floor) / (np.diag(current) + floor))
-        _sweep(space, codes, pairs.astype(np.float32), singles.astype(np.float32), rng)
+        theta = pairs.astype(np.float32), singles.astype(np.float32)
+        order = rng.permutation(len(space.sizes)).tolist()
+        for some, ones in space.chunks(codes):
+            for one in [*order, *range(len(space.sizes), len(blocks))]:
+                blocks[one].draw(codes[some], ones, *theta, rng)
         done += rows
         report(done / sum(turns))
     return codes
 
 
-def _sweep(space: LevelSpace, codes: Codes, theta: Singles, current: Singles, rng: np.random.Generator) -> None:
-    """Draw each column of each row anew given the others."""
-    order = rng.permutation(len(space.sizes)).tolist()
-    for at, ones in space.chunks(codes):
-        rows = np.arange(ones.shape[1])
-        for column in order:
-            span = space.spans[column]
-            chances = theta[span] @ ones + current[span, None]
-            chances -= chances.max(axis=0)
-            with np.errstate(under="ignore"):  # a chance that is too small for a float is none
-                np.exp(chances, out=chances)
-            for low, high in pairwise(chances):  # row by row: `accumulate` along columns takes 30 times as long
-                np.add(low, high, out=high)
-            drawn = (chances[:-1] <= rng.random(len(rows), dtype=np.float32) * chances[-1]).sum(axis=0)
+_TOGETHER = 1024  # combinations of levels that are drawn at once
+_REPAIRS = 20
+_UNLIKELY = np.float32(np.log(1e-3))
+
+
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """Columns that are drawn anew given the others: a combination of levels for each line of `cells`."""
+
+    space: LevelSpace
+    columns: tuple[int, ...]
+    cells: NDArray[np.intp]
+    masks: tuple[Mask, ...]
+
+    def draw(
+        self,
+        codes: Codes,
+        ones: Singles,
+        theta: Singles,
+        singles: Singles,
+        rng: np.random.Generator,
+        unlikely: np.floating | float = -np.inf,
+    ) -> None:
+        """Draw them for each row. What masks do not allow has this logarithm of a chance, none by default."""
+        spans = [self.space.spans[at] for at in self.columns]
+        for span in spans if len(spans) > 1 else ():
             ones[span] = 0
-            ones[span.start + drawn, rows] = 1
-            codes[at, column] = drawn
+        chances = theta[spans[0]] @ ones + singles[spans[0], None]
+        if len(spans) > 1:
+            chances = chances[self.cells[:, 0]]
+            for place, span in enumerate(spans[1:], start=1):
+                chances += (theta[span] @ ones + singles[span, None])[self.cells[:, place]]
+            places = self.cells + self.space.starts[[*self.columns]]
+            chances += sum(theta[places[:, i], places[:, j]] for i, j in combinations(range(len(spans)), 2))[:, None]
+        for mask in self.masks:
+            own = {column: self.cells[:, [place]] for place, column in enumerate(self.columns)}
+            allowed = mask.allowed[tuple(own.get(column, codes[:, column]) for column in mask.columns)]
+            chances = np.where(allowed, chances, chances + np.float32(unlikely))
+        chances -= chances.max(axis=0)
+        with np.errstate(under="ignore"):  # a chance that is too small for a float is none
+            np.exp(chances, out=chances)
+        for low, high in pairwise(chances):  # row by row: `accumulate` along columns takes 30 times as long
+            np.add(low, high, out=high)
+        points = rng.random(len(codes), dtype=np.float32) * chances[-1]
+        points = np.minimum(points, np.nextafter(chances[-1], np.float32(0)))  # the last may have no chance
+        drawn = self.cells[(chances[:-1] <= points).sum(axis=0)]
+        rows = np.arange(len(codes))
+        for place, column in enumerate(self.columns):
+            ones[spans[place]] = 0
+            ones[spans[place].start + drawn[:, place], rows] = 1
+            codes[:, column] = drawn[:, place]
+
+
+def _blocks(space: LevelSpace, masks: Sequence[Mask]) -> list[_Block]:
+    """Each column, and after them the columns of each mask in which one at a time does not reach every combination."""
+    found = []
+    for column, size in enumerate(space.sizes):
+        own = tuple(mask for mask in masks if column in mask.columns)
+        found.append(_Block(space, (column,), np.arange(size)[:, None], own))
+    for mask in masks:
+        cells = np.argwhere(mask.allowed)
+        if len(mask.columns) > 1 and len(cells) <= _TOGETHER and not _hang_together(cells):
+            others = tuple(other for other in masks if other is not mask and set(other.columns) & set(mask.columns))
+            found.append(_Block(space, mask.columns, cells, others))
+    return found
+
+
+def _hang_together(cells: NDArray[np.intp]) -> bool:
+    """Whether every combination is reached from the first, changing one level at a time."""
+    reached = np.arange(len(cells)) == 0
+    fresh = reached
+    while fresh.any():
+        near = ((cells[:, None, :] != cells[None, fresh, :]).sum(axis=2) <= 1).any(axis=1)
+        fresh = near & ~reached
+        reached = reached | near
+    return bool(reached.all())
+
+
+def _make_allowed(
+    space: LevelSpace,
+    codes: Codes,
+    singles: Singles,
+    blocks: Sequence[_Block],
+    masks: Sequence[Mask],
+    first_levels: Mapping[int, int],
+    rng: np.random.Generator,
+) -> None:
+    """Draw the columns of masks anew, in rows that are not allowed, until they are; at last from other rows."""
+
+    def off() -> NDArray[np.intp]:
+        return np.flatnonzero(~np.logical_and.reduce([mask.keeps(codes) for mask in masks]))
+
+    columns, none = sorted({at for mask in masks for at in mask.columns}), np.zeros(1, dtype=np.float32)
+    theta = np.broadcast_to(none, (space.width, space.width))
+    for _ in range(_REPAIRS):
+        wrong = off()
+        if not wrong.size:
+            return
+        some = codes[wrong]
+        for at, ones in space.chunks(some):
+            for column in rng.permutation(columns).tolist():
+                blocks[column].draw(some[at], ones, theta, singles, rng, _UNLIKELY)
+        codes[wrong] = some
+    wrong = off()
+    good = np.setdiff1d(np.arange(len(codes)), wrong)
+    taken = rng.choice(good, wrong.size) if good.size else wrong
+    for column in columns:
+        codes[wrong, column] = codes[taken, column] if good.size else first_levels[column]
 
 
 # Samples of weighted rows whose tables of pairs are nearer to target tables than those of a sample at random.

@@ -32,6 +32,7 @@ from inid.tables.questions.synthetic.level_space import (
     near_sample,
     raked,
 )
+from inid.tables.questions.synthetic.rules import Rules
 from inid.tables.questions.synthetic.three_steps import Measured
 
 
@@ -200,18 +201,23 @@ class Pool:
         return np.asarray(self.codes[order[rng.permutation(drawn)]])
 
 
-def fitted_pool(measured: Measured, rng: np.random.Generator, report: Callable[[float], None]) -> Pool:
-    """The rows that follow from what was released."""
+def fitted_pool(
+    measured: Measured, rng: np.random.Generator, report: Callable[[float], None], rules: Rules | None = None
+) -> Pool:
+    """The rows that follow from what was released, and keep the rules."""
     space = LevelSpace(measured.steps.sizes)
     total, shares = measured.summary
+    masks = [] if rules is None else rules.masks
 
     def part(at: int) -> Callable[[float], None]:
         return lambda done: report(sum(_PARTS[:at]) + _PARTS[at] * done)
 
     with np.errstate(under="ignore"):
         tables = fitted_tables(space, _wanted(measured), shares, rng, part(0))
+        for mask in masks:
+            tables = mask.inside(tables, space)
         number = int(np.clip(round(_MORE * total), _LEAST, _MOST))
-        codes = entropic_rows(space, tables, number, rng, part(1))
+        codes = entropic_rows(space, tables, number, rng, part(1), masks, {} if rules is None else rules.first_levels)
         return Pool(space, codes, raked(space, tables, codes, rng, part(2)), tables)
 
 
@@ -258,6 +264,7 @@ class RowMaker:
 
     columns: tuple[LevelColumn, ...]
     measured: Measured
+    rules: Rules | None = None
 
     def rows(
         self, n: int | None, progress: Progress, schema: Mapping[str, Any] = MappingProxyType({})
@@ -265,7 +272,14 @@ class RowMaker:
         """So many rows, column by column; by default the noisy number of rows of the table."""
         rng = _generator()
         codes = self.codes(n, progress, rng)
-        return {column.name: column.made(codes[:, at], rng, schema) for at, column in enumerate(self.columns)}
+        if self.rules is None:
+            values = [column.drawn(codes[:, at], rng) for at, column in enumerate(self.columns)]
+        else:
+            values = self.rules.values(codes, rng)
+        return {
+            column.name: column.made(codes[:, at], own, schema)
+            for at, (column, own) in enumerate(zip(self.columns, values, strict=True))
+        }
 
     def codes(self, n: int | None, progress: Progress = None, rng: np.random.Generator | None = None) -> Codes:
         """The same as places of levels, a column for each column of the table."""
@@ -295,7 +309,7 @@ class RowMaker:
         """The weighted rows of which samples are drawn; made at the first call, which an interrupt does not spoil."""
         pool: Pool | None = self.__dict__.get("_made")
         if pool is None:
-            pool = self.__dict__["_made"] = fitted_pool(self.measured, _generator(), report)
+            pool = self.__dict__["_made"] = fitted_pool(self.measured, _generator(), report, self.rules)
             if not pool.effective >= _FEW:
                 warnings.warn(
                     f"the rows are worth {pool.effective:.0%} of their number: their tables differ much from "
