@@ -134,7 +134,7 @@ serve({
     "plain": plain(),
     "global": private(clipping="global"),
     "per_layer": private(clipping="per_layer"),
-    "adaptive": private(clipping="per_layer", thresholds="adaptive"),
+    "adaptive": private(clipping=dpsgd.Clipping(kind="per_layer", thresholds="adaptive")),
     "elementwise": private(clipping="elementwise"),
     "exact": private(clipping="per_layer", noise="exact"),
     "looked at": private(forwards=3, clipping="global"),

@@ -111,7 +111,7 @@ def private(job: Job, clipping: str, *, recorded: bool = False, bands: int = 1) 
         correlation=dpsgd.Banded(bands),
         max_grad_norm=job.bound,
         clipping=clipping,
-        max_physical_batch_size=job.rows(),
+        sampling=dpsgd.Sampling(max_physical_batch_size=job.rows()),
     )
     held: list[Tensor] = []
     source = endless(made.data_loader)

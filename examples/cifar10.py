@@ -127,15 +127,13 @@ def train(options: argparse.Namespace) -> dict[str, object]:
         optimizer=torch.optim.SGD(_by_rate(model, options), lr=options.lr, momentum=options.momentum),
         data_loader=DataLoader(data, batch_size=options.batch_size),
         **_promise(options, len(data)),
-        max_grad_norm=options.max_grad_norm,
-        clipping=options.clipping,
-        allocation=options.allocation,
-        mechanism=options.mechanism,
-        thresholds=thresholds,
-        total=options.total,
-        noise=options.noise,
-        max_physical_batch_size=options.max_physical_batch_size,
-        augmentations=options.augmentations,
+        clipping=dpsgd.Clipping(
+            kind=options.clipping, max_grad_norm=options.max_grad_norm, thresholds=thresholds, total=options.total
+        ),
+        sampling=dpsgd.Sampling(
+            max_physical_batch_size=options.max_physical_batch_size, augmentations=options.augmentations
+        ),
+        noise=dpsgd.Noise(source=options.noise, mechanism=options.mechanism, allocation=options.allocation),
     )
     average = dpsgd.ParameterAverage(private, options.average) if options.average else None
     per_epoch = private.data_loader.steps

@@ -1,6 +1,7 @@
 """Private training as a slow loop would do it: one example at a time, clipped by the definition, added up."""
 
 import copy
+from dataclasses import fields
 
 import torch
 from torch import nn
@@ -17,6 +18,7 @@ __all__ = [
     "assert_close",
     "by_row",
     "groups_of",
+    "make_private",
     "private",
     "row_squares",
     "slow_sums",
@@ -28,6 +30,31 @@ __all__ = [
 torch.set_num_threads(1)  # the models are small: threads would only wait for each other
 
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-12}
+
+
+def make_private(**arguments):
+    """The same with fields of Clipping, Sampling and Noise one by one, as tables of cases list them."""
+    for name, kind, alone in (
+        ("clipping", dpsgd.Clipping, "kind"),
+        ("sampling", dpsgd.Sampling, None),
+        ("noise", dpsgd.Noise, "source"),
+    ):
+        own = {each.name: arguments.pop(each.name) for each in fields(kind) if each.name in MOVED & arguments.keys()}
+        if not own:
+            continue
+        if kind is dpsgd.Clipping and "max_grad_norm" in arguments:
+            own["max_grad_norm"] = arguments.pop("max_grad_norm")
+        if name in arguments:
+            own[alone] = arguments.pop(name)
+        arguments[name] = kind(**own)
+    return dpsgd.make_private(**arguments)
+
+
+MOVED = {each.name for kind in (dpsgd.Clipping, dpsgd.Sampling, dpsgd.Noise) for each in fields(kind)} - {
+    "kind",
+    "source",
+    "max_grad_norm",
+}
 
 
 def squares(output):
@@ -76,7 +103,7 @@ def private(model, x, *, batch_size=None, optimizer=None, **options):
     """A private copy of a model over x; by default every batch is all of x, and gradients are not divided."""
     own = copy.deepcopy(model)
     options = {"noise_multiplier": 1.0, "loss_reduction": "sum", "clipping": "per_layer"} | options
-    return dpsgd.make_private(
+    return make_private(
         module=own,
         optimizer=optimizer or torch.optim.SGD(own.parameters(), lr=0.0),
         data_loader=DataLoader(TensorDataset(x), batch_size=batch_size or len(x)),

@@ -9,11 +9,10 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from inid import dpsgd
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_no_noise
 from internals import module_with
-from training import assert_close, by_row, groups_of
+from training import assert_close, by_row, groups_of, make_private
 
 poisson_draw = module_with("inid.dpsgd.sampling", "StepPlaces")
 poisson_loader = module_with("inid.dpsgd.sampling", "PoissonLoader")
@@ -100,7 +99,7 @@ def losses(output):
 
 def private(model, data, **options):
     options = {"noise_multiplier": 1.0, "augmentations": VIEWS, "max_grad_norm": 0.5} | options
-    return dpsgd.make_private(
+    return make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
         data_loader=DataLoader(data, batch_size=len(data)),
@@ -245,7 +244,7 @@ def test_views_cannot_be_brought_into_another_order():
     loader = DataLoader(Views(), batch_size=COUNT, collate_fn=by_length)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     with pytest.raises(ArgumentError, match="leave collate_fn out"):
-        dpsgd.make_private(module=model, optimizer=optimizer, data_loader=loader, noise_multiplier=1.0, augmentations=2)
+        make_private(module=model, optimizer=optimizer, data_loader=loader, noise_multiplier=1.0, augmentations=2)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, "3"])

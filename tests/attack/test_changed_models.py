@@ -8,9 +8,8 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from inid import dpsgd
 from inid.errors import ArgumentError, GuaranteeError
-from training import private, squares, train_once
+from training import make_private, private, squares, train_once
 
 E = 6
 X = torch.randn(8, E, generator=torch.Generator().manual_seed(1))
@@ -22,7 +21,7 @@ def net():
 
 
 def made(model, **options):
-    return dpsgd.make_private(
+    return make_private(
         module=model,
         optimizer=torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.1),
         data_loader=DataLoader(TensorDataset(X), batch_size=len(X)),

@@ -29,6 +29,7 @@ from inid.errors import ArgumentError, BudgetError, GuaranteeError, InidError
 from inid.testing import unsafe_seed
 from internals import module_with
 from needs import needs
+from training import make_private
 
 correlated_noise = module_with("inid.dpsgd.noise", "RunNoise")
 correlated_run = module_with("inid.dpsgd.noise", "CorrelatedRun")
@@ -48,7 +49,7 @@ def made(**options):
         "loss_reduction": "sum",
         "correlation": dpsgd.Banded(BANDS),
     }
-    return dpsgd.make_private(module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.0), **given | options)
+    return make_private(module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.0), **given | options)
 
 
 def steps_of(training, most=STEPS, factor=0.0):

@@ -11,9 +11,9 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from inid import dpsgd
 from inid.dpsgd.grad_sample import DenseGrads, OuterGrads, raised
 from internals import module_with
+from training import make_private
 
 clipped_sums = module_with("inid.dpsgd.grad_sample", "Rule")
 gradient_rows = module_with("inid.dpsgd.grad_sample", "Bounds")
@@ -44,7 +44,7 @@ def on_an_edge():
 def counted(model, tensors, loss, limits, drawn, monkeypatch):
     """How many examples are within their threshold, group by group."""
     monkeypatch.setattr(poisson_draw, "bernoulli", lambda *_: drawn)
-    training = dpsgd.make_private(
+    training = make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
         data_loader=DataLoader(TensorDataset(*tensors), batch_size=NUMBER // 2),

@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
 from inid.testing import unsafe_no_noise
+from training import make_private
 
 ROWS, CLASSES = 12, 4
 DRAW = torch.Generator().manual_seed(5)
@@ -59,7 +60,7 @@ CASES += [("dense", "scalar", "global"), ("convolution", "twice", "global"), ("r
 def steps(make, loop, options, *, device):
     torch.manual_seed(0)
     model = make()
-    training = dpsgd.make_private(
+    training = make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9),
         data_loader=DataLoader(TensorDataset(X, Y), batch_size=ROWS),

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from inid import dpsgd
 from inid.errors import GuaranteeError
 from row_losses import CLASSES, CLIP, LABELS, LENGTH, NET, ROWS, TOKENS, WEIGHTS, WIDTH, X, first, made, trained
+from training import make_private
 
 STEPS = 3
 pytestmark = pytest.mark.filterwarnings("ignore:There is a performance drop")  # of torch, on what it runs row by row
@@ -438,7 +439,7 @@ def test_a_metric_by_rows_needs_no_gradient_and_no_batch():
 
 
 def over(model, *tensors, **options):
-    return dpsgd.make_private(
+    return make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
         data_loader=DataLoader(TensorDataset(*tensors), batch_size=ROWS),

@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from inid import dpsgd
 from inid.errors import ArgumentError
 from internals import module_with
-from training import private, row_squares, squares, sums, train_once
+from training import make_private, private, row_squares, squares, sums, train_once
 
 poisson_draw = module_with("inid.dpsgd.sampling", "StepPlaces")
 
@@ -40,7 +40,7 @@ def moved(model, x, y, monkeypatch, *, bf16=False, **options):
         drawn = np.arange(len(x)) != left_out
         monkeypatch.setattr(poisson_draw, "random_places", lambda *_, drawn=drawn: places[drawn])
         model_copy = copy.deepcopy(model)
-        training = dpsgd.make_private(
+        training = make_private(
             module=model_copy,
             optimizer=torch.optim.SGD(model_copy.parameters(), lr=0.0),
             data_loader=DataLoader(TensorDataset(x, y), batch_size=len(x) - 1),

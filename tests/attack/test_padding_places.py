@@ -9,6 +9,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from inid import dpsgd
 from inid.errors import ArgumentError, GuaranteeError
 from internals import module_with
+from training import make_private
 
 poisson_draw = module_with("inid.dpsgd.sampling", "StepPlaces")
 
@@ -32,7 +33,7 @@ def sort_by_length(samples):
 def clipped_sum(drawn, monkeypatch):
     torch.manual_seed(1)
     model = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 1))
-    training = dpsgd.make_private(
+    training = make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
         data_loader=DataLoader(Sequences(), batch_size=6, collate_fn=sort_by_length),
@@ -110,7 +111,7 @@ def read_ahead(loader):
 def test_a_loop_that_reads_ahead_is_refused(part, monkeypatch):
     """The padding of one batch was taken for the examples of the next: one person counted 28 times."""
     model = nn.Linear(5, 1)
-    training = dpsgd.make_private(
+    training = make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
         data_loader=DataLoader(TensorDataset(X.repeat(5, 1)), batch_size=10),
@@ -141,7 +142,7 @@ def test_a_look_at_a_batch_before_training_is_fine():
 
 def test_a_batch_taken_between_forward_and_backward_is_refused(monkeypatch):
     model = nn.Linear(5, 1)
-    training = dpsgd.make_private(
+    training = make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
         data_loader=DataLoader(TensorDataset(X), batch_size=4),
@@ -160,7 +161,7 @@ def test_a_batch_taken_between_forward_and_backward_is_refused(monkeypatch):
 def test_a_mean_over_the_drawn_examples_alone_is_refused(monkeypatch):
     """It divides by how many were drawn: with inputs 1 and one -1, 21 drawn, one example moved 1.9 thresholds."""
     model = nn.Linear(5, 1)
-    training = dpsgd.make_private(
+    training = make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
         data_loader=DataLoader(TensorDataset(X), batch_size=4),

@@ -11,8 +11,9 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 import inid
-from inid import dpsgd, tables
+from inid import tables
 from internals import module_with
+from training import make_private
 
 DRAWS = 200_000
 
@@ -176,7 +177,7 @@ def test_thresholds_that_follow_quantiles_are_paid_for():
 
     def spent(**arguments):
         model = torch.nn.Linear(3, 2)
-        private = dpsgd.make_private(
+        private = make_private(
             module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
             data_loader=DataLoader(data, batch_size=16), noise_multiplier=1.0, steps=3, **arguments,
         )  # fmt: skip
@@ -207,7 +208,7 @@ def test_a_mean_over_counted_targets_cannot_divide_by_those_of_others():
         model = torch.nn.Linear(3, 2)
         torch.nn.init.ones_(model.weight)
         torch.nn.init.zeros_(model.bias)
-        private = dpsgd.make_private(
+        private = make_private(
             module=model, optimizer=torch.optim.SGD(model.parameters(), lr=1.0), sample_rate=1.0,
             data_loader=DataLoader(TensorDataset(rows, targets), batch_size=8), noise_multiplier=1.0, steps=1,
             max_grad_norm=100.0,

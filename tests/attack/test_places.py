@@ -22,6 +22,7 @@ from inid.dpsgd.sampling import StepPlaces, random_places
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_seed
 from internals import module_with
+from training import make_private
 
 poisson_draw = module_with("inid.dpsgd.sampling", "StepPlaces")
 
@@ -158,7 +159,7 @@ def clipped_sum(model, x, drawn, places, size, monkeypatch):
     monkeypatch.setattr(poisson_draw, "bernoulli", lambda *_: drawn)
     monkeypatch.setattr(poisson_draw, "random_places", lambda *_: places)
     own = copy.deepcopy(model)
-    training = dpsgd.make_private(
+    training = make_private(
         module=own,
         optimizer=torch.optim.SGD(own.parameters(), lr=0.0),
         data_loader=DataLoader(TensorDataset(x), batch_size=SIZE - 1),
@@ -223,7 +224,7 @@ def test_a_collate_function_that_sorts_moves_nobody(left_out, monkeypatch):
 
 def stated(count, **options):
     model = nn.Linear(2, 1)
-    return dpsgd.make_private(
+    return make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
         data_loader=DataLoader(TensorDataset(torch.arange(float(count))[:, None].repeat(1, 2)), batch_size=20),

@@ -10,11 +10,10 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset, TensorDataset
 
 import inid
-from inid import dpsgd
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_no_noise
 from internals import module_with
-from training import private, row_squares, squares, sums, train_once
+from training import make_private, private, row_squares, squares, sums, train_once
 
 wrapped_forward = module_with("inid.dpsgd.grad_sample", "WrappedForward")
 
@@ -137,7 +136,7 @@ def over(data, batch_size=2, **options):
     model = net()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
     loader = DataLoader(data, batch_size=batch_size)
-    return dpsgd.make_private(module=model, optimizer=optimizer, data_loader=loader, noise_multiplier=1.0, **options)
+    return make_private(module=model, optimizer=optimizer, data_loader=loader, noise_multiplier=1.0, **options)
 
 
 DATA = TensorDataset(X)

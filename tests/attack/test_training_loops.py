@@ -10,6 +10,7 @@ from inid import dpsgd
 from inid.errors import GuaranteeError
 from inid.testing import unsafe_seed
 from internals import module_with
+from training import make_private
 
 poisson_draw = module_with("inid.dpsgd.sampling", "StepPlaces")
 
@@ -21,7 +22,7 @@ def made(monkeypatch, draws, steps=None, model=None, **options):
     numbers = iter(draws)
     monkeypatch.setattr(poisson_draw, "bernoulli", lambda size, _: np.arange(size) < next(numbers))
     model = model or nn.Linear(5, 1)
-    return dpsgd.make_private(
+    return make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
         data_loader=DataLoader(TensorDataset(X), batch_size=6),

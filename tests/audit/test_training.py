@@ -13,6 +13,7 @@ from inid import dpsgd
 from inid.testing import record, replay
 from internals import module_with
 from mutated_noise import four_times
+from training import make_private
 
 X = np.random.default_rng(1).normal(size=(24, 4)).astype(np.float32)
 Y = (X[:, 0] > 0).astype(np.int64)
@@ -34,7 +35,7 @@ def trained(**arguments):
         torch.manual_seed(0)
         rows, labels = (torch.from_numpy(part) for part in data)
         model = nn.Sequential(nn.Linear(4, 6), nn.Tanh(), nn.Linear(6, 2))
-        private = dpsgd.make_private(
+        private = make_private(
             module=model, optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
             data_loader=DataLoader(TensorDataset(rows, labels), batch_size=8),
             **{"noise_multiplier": 1.0, "max_grad_norm": 0.5, "steps": 3, **arguments},
@@ -73,9 +74,18 @@ def test_sums_that_a_step_does_not_cover_are_found(name, monkeypatch):
     assert "sensitivity" in (v.kind for other in others() for v in replay(tape, other, changes=2).violations)
 
 
-@pytest.mark.parametrize("name", ["clipping", "mechanism", "thresholds", "noise"])
+CHOICES = {
+    "clipping": (dpsgd.Clipping, "kind"),
+    "thresholds": (dpsgd.Clipping, "thresholds"),
+    "noise": (dpsgd.Noise, "source"),
+    "mechanism": (dpsgd.Noise, "mechanism"),
+}
+
+
+@pytest.mark.parametrize("name", CHOICES)
 def test_every_way_to_clip_and_to_add_noise_is_audited(name):
-    option = inspect.signature(dpsgd.make_private).parameters[name]
+    value, field = CHOICES[name]
+    option = inspect.signature(value).parameters[field]
     words = set(re.findall(r"'(\w+)'", str(option.annotation))) - {"sqrt_size"}  # public thresholds, as flat ones are
     assert words == {loop.get(name, option.default) for loop in LOOPS.values()} | {option.default}
 

@@ -17,6 +17,7 @@ from correlated_runs import fed
 from inid import ApproxDP, InidError, Ledger, dpsgd
 from inid.dpsgd.noise import CorrelatedRun
 from inid.testing import unsafe_no_noise
+from training import make_private
 
 SIZE, BATCH, BANDS, STEPS, WIDTH = 24, 4, 3, 9, 8  # two processes of two examples each: groups of eight, drawn whole
 
@@ -39,7 +40,7 @@ def made(*, split: bool = False, **options: object) -> dpsgd.PrivateTraining:
     world = distributed.get_world_size() if distributed.is_initialized() else 1
     model = network(split=split)
     given = {"noise_multiplier": 1.0, "clipping": "per_layer", "max_grad_norm": [0.7, 0.2], "steps": STEPS}
-    return dpsgd.make_private(
+    return make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
         data_loader=DataLoader(data(), batch_size=2 * BATCH // world),

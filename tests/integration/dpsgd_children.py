@@ -11,6 +11,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from inid import ApproxDP, InidError, Ledger, dpsgd
 from inid.testing import unsafe_no_noise, unsafe_seed
+from training import make_private
 
 SIZE, WIDTH = 12, 300
 RELATIONS = ("zero_out", "add_remove")
@@ -28,7 +29,7 @@ def train(
     model: nn.Module, batch_size: int, factor: float, until: int, dataset: Any = None, **options: object
 ) -> dpsgd.PrivateTraining:
     """Take steps with gradients times a factor."""
-    training = dpsgd.make_private(
+    training = make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
         data_loader=DataLoader(data() if dataset is None else dataset, batch_size=batch_size),

@@ -16,6 +16,7 @@ from inid import ApproxDP, Ledger, dpsgd
 from inid.dpsgd.independence import Independence
 from inid.errors import InidError
 from inid.testing import unsafe_no_noise, unsafe_seed
+from training import make_private
 
 SIZE, WIDTH = 12, 300
 THRESHOLDS = [0.7, 0.2, 0.3, 0.4]
@@ -59,7 +60,7 @@ def train(
 ) -> dpsgd.PrivateTraining:
     """Take steps with gradients times a factor."""
     options = {"max_grad_norm": THRESHOLDS, "clipping": "per_layer", "noise_multiplier": 1.0} | options
-    training = dpsgd.make_private(
+    training = make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
         data_loader=DataLoader(data(next(model.parameters()).dtype), batch_size=batch_size),

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 
 from inid import dpsgd
 from inid.dpsgd.integrations import PrivateTrainer
-from training import assert_close, groups_of, slow_sums, sums
+from training import assert_close, groups_of, make_private, slow_sums, sums
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # about their own future
 TOKENS = torch.randint(1, 20, (6, 5), generator=torch.Generator().manual_seed(1))
@@ -122,7 +122,7 @@ def test_a_trainer_trains_the_adapters_of_a_llama_and_saves_them_alone(parts, tm
     model = adapted("llama", task_type="CAUSAL_LM").model
     before = {key: each.clone() for key, each in model.state_dict().items()}
     rows = [{"input_ids": each, "labels": each} for each in TOKENS]
-    private = dpsgd.make_private(
+    private = make_private(
         module=model,
         optimizer=torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=0.01),
         data_loader=DataLoader(rows, batch_size=6),

@@ -9,6 +9,7 @@ from inid import dpsgd
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_no_noise, unsafe_seed
 from needs import needs
+from training import make_private
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +29,7 @@ def trained(*, recorded, steps=40, rate=1.0, clipping="per_layer", **options):
         nn.LayerNorm(10),
     ).cuda()
     images, labels = torch.randn(60, 3, 6, 6), torch.randint(0, 10, (60,))
-    made = dpsgd.make_private(
+    made = make_private(
         module=net,
         optimizer=torch.optim.SGD(net.parameters(), lr=0.1),
         data_loader=DataLoader(TensorDataset(images.cuda(), labels.cuda()), batch_size=int(60 * rate)),

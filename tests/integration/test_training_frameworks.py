@@ -8,9 +8,9 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from inid import dpsgd
 from inid.dpsgd.integrations import PrivateTrainer
 from inid.errors import GuaranteeError, InidError
+from training import make_private
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # about their own future
 torch.set_num_threads(1)
@@ -39,7 +39,7 @@ class Rows(Dataset):
 
 
 def made(data, model, **options):
-    return dpsgd.make_private(
+    return make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
         data_loader=DataLoader(data, batch_size=BATCH),

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from inid import dpsgd
 from inid.errors import GuaranteeError
 from inid.testing import unsafe_no_noise
-from training import row_squares
+from training import make_private, row_squares
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # about their own future
 torch.set_num_threads(1)
@@ -149,7 +149,7 @@ def test_clipped_sums(make):
 
 
 def private(model, x, **options):
-    return dpsgd.make_private(
+    return make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
         data_loader=DataLoader(TensorDataset(x), batch_size=len(x)),

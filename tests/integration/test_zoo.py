@@ -14,6 +14,7 @@ from torch.utils.data import DataLoader
 from inid import dpsgd
 from inid.errors import GuaranteeError
 from inid.testing import unsafe_no_noise
+from training import make_private
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # about their own future
 ROWS, LENGTH, WORDS, STEPS, CLIP = 6, 7, 41, 3, 0.5
@@ -140,7 +141,7 @@ def test_an_architecture_trains_by_the_sums_of_the_slow_loop(name):
     batch = batch_of(model)
     rows = [{key: value[at] for key, value in batch.items()} for at in range(ROWS)]
     own = copy.deepcopy(model)
-    training = dpsgd.make_private(
+    training = make_private(
         module=own,
         optimizer=torch.optim.SGD(own.parameters(), lr=0.0),
         data_loader=DataLoader(rows, batch_size=ROWS),

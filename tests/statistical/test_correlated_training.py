@@ -22,6 +22,7 @@ from inid import dpsgd
 from inid.dpsgd.noise import whole_coefficients
 from inid.dpsgd.sampling import CyclicSchedule
 from inid.testing import unsafe_seed
+from training import make_private
 
 STEPS, BANDS, RATE = 9, 3, 0.3
 SIZES = {"torch": 60_000, "exact": 4_500}  # rows are written down for the latter
@@ -44,7 +45,7 @@ def released(factor, noise="torch", rate=RATE):
     size = SIZES[noise]
     model = Own(size)
     with unsafe_seed(31):
-        training = dpsgd.make_private(
+        training = make_private(
             module=model,
             optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
             data_loader=DataLoader(TensorDataset(torch.arange(size)), batch_size=round(size * rate / BANDS)),

@@ -66,7 +66,7 @@ def read_segment(
     mechanism: object, noise_multiplier: object, sample_rate: object, steps: object, neighbours: object = "zero_out"
 ) -> Segment:
     """Steps from a record, or the refusal of one that holds something else."""
-    cure = "pass what state_dict() returned"
+    cure = "pass the record as it was written"
     name: Mechanism = (
         "laplace" if arguments.choice("mechanism", mechanism, ("gaussian", "laplace")) == "laplace" else "gaussian"
     )
@@ -206,12 +206,14 @@ class TrainingRecord:
         )
         plain = isinstance(facts, Mapping) and all(type(each) in {str, int, float} for each in facts.values())
         if not (known and plain and set(facts) <= set(_WORDS) and isinstance(runs, list) and runs):
-            raise RecordError("the training record does not parse: pass what to_dict() returned.")
+            raise RecordError("the training record does not parse: pass the record as it was written.")
         try:
             return cls(
                 runs=tuple(read_segment(*run) for run in runs),
                 delta=ApproxDP(0.0, promise["delta"]).delta,
-                epsilon=arguments.real("epsilon", promise["epsilon"], least=0, cure="pass what to_dict() returned"),
+                epsilon=arguments.real(
+                    "epsilon", promise["epsilon"], least=0, cure="pass the record as it was written"
+                ),
                 private=record["private"],
                 facts=dict(facts),
             )
@@ -265,7 +267,7 @@ def _digest(content: Mapping[str, Any]) -> str:
     try:
         return sha256(dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()
     except (TypeError, ValueError):
-        raise RecordError("the training record does not parse: pass what to_dict() returned.") from None
+        raise RecordError("the training record does not parse: pass the record as it was written.") from None
 
 
 def _rounded_up(value: float) -> float:

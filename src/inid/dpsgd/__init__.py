@@ -22,7 +22,7 @@ from inid.dpsgd.make_private import make_private, retain_malloc
 from inid.dpsgd.noise.banded import Banded
 from inid.dpsgd.noise.training_plan import Correlation, TrainingPlan, plan_training
 from inid.dpsgd.optimizer import PrivateOptimizer
-from inid.dpsgd.options import Clipping, Sampling
+from inid.dpsgd.options import Clipping, Noise, Sampling
 from inid.dpsgd.parameter_average import ParameterAverage
 from inid.dpsgd.private_training import PrivateTraining
 from inid.dpsgd.sampling.poisson_loader import PoissonLoader
@@ -37,6 +37,7 @@ __all__ = [
     "Clipping",
     "Correlation",
     "GradSampler",
+    "Noise",
     "ParameterAverage",
     "PoissonLoader",
     "PrivateOptimizer",

@@ -2,12 +2,12 @@
 
 import hashlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, cast
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 from torch.utils.data import DataLoader
 
 from inid import arguments
@@ -19,15 +19,15 @@ from inid.dpsgd.grad_sample.wrapped_forward import is_private
 from inid.dpsgd.independence.validation import check_module
 from inid.dpsgd.noise.banded import Banded
 from inid.dpsgd.noise.correlated_noise import CorrelatedRun
-from inid.dpsgd.noise.step_noise import Allocation, Recipe, Source
+from inid.dpsgd.noise.step_noise import Recipe, Source
 from inid.dpsgd.noise.training_plan import chosen_correlation
 from inid.dpsgd.optimizer import PrivateOptimizer
-from inid.dpsgd.options import Clipping, Sampling, explained
+from inid.dpsgd.options import Clipping, Noise, Sampling, explained
 from inid.dpsgd.parallel import Processes
 from inid.dpsgd.private_training import PrivateTraining
 from inid.dpsgd.sampling.poisson_loader import PoissonLoader
 from inid.dpsgd.sharded_parameters import is_sharded
-from inid.dpsgd.thresholds import Adaptive, group_parameters, share_thresholds
+from inid.dpsgd.thresholds import group_parameters, share_thresholds
 from inid.errors import ArgumentError
 from inid.noise import current_source
 
@@ -43,32 +43,18 @@ def make_private(
     target_delta: float | None = None,
     epochs: int | None = None,
     steps: int | None = None,
-    max_grad_norm: float | list[float] = 1.0,
+    max_grad_norm: float | Sequence[float] = 1.0,
     clipping: ClippingKind | Clipping = "global",
-    allocation: Allocation = "optimal",
-    mechanism: Mechanism = "gaussian",
-    groups: list[list[str]] | None = None,
-    thresholds: Literal["flat", "sqrt_size", "adaptive"] | Adaptive = "flat",
-    total: float | None = None,
-    noise: Source = "torch",
-    loss_reduction: Literal["mean", "sum"] = "mean",
-    max_physical_batch_size: int | None = None,
-    augmentations: int = 1,
-    pad_batches: bool = True,
-    neighbours: Literal["zero_out", "add_remove"] | None = None,
-    sample_rate: float | None = None,
-    correlation: Literal["auto"] | Banded | None = None,
     sampling: Sampling | None = None,
-    example: Tensor | tuple[Any, ...] | Mapping[str, Any] | None = None,
-    accountant: Accountant | None = None,
+    noise: Source | Noise = "torch",
+    correlation: Literal["auto"] | Banded | None = None,
     ledger: Ledger | None = None,
-    label: str = "private training",
 ) -> PrivateTraining:
     """Make training private: clip each example's gradient by groups, add the least noise that keeps the promise.
 
     Write the training loop as before (zero_grad, forward, backward, step), over the returned loader. Every step is a
     release about a Poisson sample of the examples. Neighbours differ by one example that becomes nothing: the number of
-    examples is public, since the sampling rate is made of it (see `neighbours`).
+    examples is public, since the sampling rate is made of it (see `Sampling`).
 
     Args:
         module: The model; its layers must not mix examples. It stays the same object, with a wrapped forward.
@@ -81,46 +67,15 @@ def make_private(
         epochs: How often the run goes over the data. Needed for `target_epsilon` and for a ledger.
         steps: How many steps the run has, instead of `epochs`: one iteration over the loader then makes all of them.
         max_grad_norm: The norm of an example's whole gradient, shared among the groups; or one threshold per group.
-        clipping: "global" (one norm for all), "automatic" (every gradient is divided by its norm, so that there is no
-            threshold to tune), "per_layer" (by groups), or "elementwise" (the paper's: each entry by itself). Or a
-            `Clipping`, which holds this and `max_grad_norm`, `groups`, `thresholds` and `total` in one.
-        allocation: "optimal", or the baselines "spr" and "iid".
-        mechanism: "gaussian" clips in the l2 norm, "laplace" in the l1 norm.
-        groups: Names of parameters or modules, one list per group; by default one group per module with parameters.
-        thresholds: "flat" (C/sqrt(L) each for L groups; C/L in l1), "sqrt_size" (by the root of a group's size), or
-            "adaptive" (they follow private quantiles; see `Adaptive`).
-        total: A threshold for the whole gradient, applied before the groups' own: the noise then never exceeds that of
-            global clipping, and groups that rarely reach their share of the whole get less.
-        noise: "torch" (fast generators with keys from the operating system, floating point) or "exact" (exact sums and
-            noise of the exact law, as in `inid.release`; slower).
-        loss_reduction: How the loss adds up over the batch: "mean" or "sum". A mean must divide by the number of
-            rows: with class weights, `ignore_index` or masks torch divides by a number that depends on all examples,
-            so use `per_example_loss` there, or a sum.
-        max_physical_batch_size: How many rows the model sees at a time; fewer, where a step takes several physical
-            batches and smaller ones do. They hold draws up to one standard deviation above the mean (a larger draw is
-            made again), and the rest is padding. By default one holds all.
-        augmentations: How many views of each drawn example a step sees, one row after another: the dataset is asked
-            that many times for it, and a loop that changes rows at random makes them differ too. Their gradients are
-            averaged and clipped once, so that an example counts as it does alone.
-        pad_batches: False lets the size of physical batches follow the draw. Only summed losses may be used then, and
-            since kernels round by size, one example can move another's gradient: see docs/dpsgd/checks.md.
-        neighbours: "zero_out" (an example becomes nothing; the number of examples is public) or "add_remove" (it is
-            secret, up to a tenth above batch_size / sample_rate), which needs `sample_rate` and `steps`. By default the
-            ledger's relation, or "zero_out".
-        sample_rate: The probability with which an example is in a batch, as a public number, instead of
-            batch_size / len(dataset). Sums are divided by batch_size all the same.
+        clipping: "global" (one norm for all), "automatic" (every gradient is divided by its norm), "per_layer" (by
+            groups) or "elementwise" (each entry by itself); or a `Clipping`, which says more.
+        sampling: A `Sampling`: which examples a step draws, and how they come as batches.
+        noise: "torch" (fast generators) or "exact" (noise of the exact law); or a `Noise`, which says more.
         correlation: None (noise is independent in every step), "auto" or `Banded(bands)`: noise takes back part of that
             of earlier steps, so that the sums of gradients have less at the same promise. Examples are drawn in groups
             that take turns, the run is charged for all its `steps` or `epochs`, and noise is Gaussian. "auto" takes
             the strategy of least noise, or none where it has not 5 % less; see docs/dpsgd/correlated.md.
-        sampling: A `Sampling`, which holds `sample_rate`, `neighbours`, `max_physical_batch_size`, `augmentations` and
-            `pad_batches` in one, and `unit` for people who have several examples.
-        example: Three made-up or public examples, as the model is called with, to see that it keeps examples apart;
-            random ones by default.
-        accountant: One that has counted before, to go on counting in another stage of training; what it has counted
-            is part of `target_epsilon`.
         ledger: What pays for the run: once, as a whole, before its first step. Needs `epochs` or `steps`.
-        label: The ledger's note.
 
     Returns:
         A named tuple (module, optimizer, data_loader, accountant); `print(private.summary())` says what is promised.
@@ -151,32 +106,16 @@ def make_private(
         raise ArgumentError(
             "module, or a part of it, is private already: call detach() of its private optimizer first."
         )
-    if accountant is not None and not isinstance(accountant, Accountant):
-        raise ArgumentError(f"accountant must be an Accountant, got {type(accountant).__name__}: pass one, or nothing.")
-    arguments.choice("allocation", allocation, ("optimal", "spr", "iid"))
-    arguments.choice("mechanism", mechanism, ("gaussian", "laplace"))
-    arguments.choice("noise", noise, ("torch", "exact"))
-    clip = Clipping.read(
-        "clipping",
-        clipping if isinstance(clipping, Clipping) else None,
-        {"max_grad_norm": max_grad_norm, "groups": groups, "thresholds": thresholds, "total": total}
-        | ({} if isinstance(clipping, Clipping) else {"kind": clipping}),
-    )
-    draw = Sampling.read(
-        "sampling",
-        sampling,
-        {
-            "sample_rate": sample_rate,
-            "neighbours": neighbours,
-            "max_physical_batch_size": max_physical_batch_size,
-            "augmentations": augmentations,
-            "pad_batches": pad_batches,
-        },
-    )
-    if arguments.choice("loss_reduction", loss_reduction, ("mean", "sum")) == "mean" and not draw.pad_batches:
+    clip, draw = Clipping.of(clipping, max_grad_norm), Sampling() if sampling is None else sampling
+    law = noise if isinstance(noise, Noise) else Noise(source=noise)
+    if not isinstance(draw, Sampling):
+        raise ArgumentError(f"sampling must be a dpsgd.Sampling, got {type(draw).__name__}: make one, or leave it out.")
+    mechanism = law.mechanism
+    if clip.loss_reduction == "mean" and not draw.pad_batches:
         raise ArgumentError(
             "a mean over a batch that is not padded divides by the secret number of drawn examples, which changes how "
-            'everybody\'s gradient is rounded: pass loss_reduction="sum" and a summed loss, or leave pad_batches out.'
+            'everybody\'s gradient is rounded: pass Clipping(loss_reduction="sum") and a summed loss, or leave '
+            "pad_batches out."
         )
     stability = clip.stability if clip.kind == "automatic" else None
     made = group_parameters(module, clip.groups, together=clip.together)
@@ -207,30 +146,32 @@ def make_private(
         world=processes.world,
         key=processes.on_first(lambda: current_source().bits(128)) if deals else None,
     )
-    accountant = Accountant() if accountant is None else accountant
+    accountant = Accountant() if law.accountant is None else law.accountant
     length = _length(epochs, steps, loader)
     multiplier = _multiplier(noise_multiplier, target_epsilon, target_delta, length, loader, mechanism, accountant)
     _warn_of_delta(target_delta, loader)
     chosen = chosen_correlation(
         correlation,
         mechanism=mechanism,
-        exact=noise == "exact",
+        exact=law.source == "exact",
         adaptive=clip.adaptive is not None,
         steps=length,
         sample_rate=loader.plain_rate,
         noise_multiplier=None if noise_multiplier is None else multiplier,
         target=None if target_epsilon is None or target_delta is None else (target_epsilon, target_delta),
         accountant=accountant,
-        bytes_held=sum(sizes) * (8 if noise == "exact" else next(module.parameters()).element_size()),
+        bytes_held=sum(sizes) * (8 if law.source == "exact" else next(module.parameters()).element_size()),
     )
     multiplier = multiplier if chosen is None else chosen.noise_multiplier
     one_pass = Segment(mechanism, multiplier, loader.sample_rate, loader.steps, relation)
     run = None if length is None else replace(one_pass, steps=length)
-    correlated_run = CorrelatedRun.of(chosen, run, loader, processes, exact=noise == "exact", before=accountant.steps)
+    correlated_run = CorrelatedRun.of(
+        chosen, run, loader, processes, exact=law.source == "exact", before=accountant.steps
+    )
     level = 1 / multiplier
     if clip.adaptive is not None:
         level = clip.adaptive.split(level, mechanism)[0]
-    charged = None if ledger is None else _charged(ledger, run, correlated_run, label, processes)
+    charged = None if ledger is None else _charged(ledger, run, correlated_run, law.label, processes)
     indices = getattr(data_loader.dataset, "indices", None)
     seen = None if indices is None else hashlib.sha256(repr([int(at) for at in indices]).encode()).hexdigest()
     # Examples are dealt out by these: processes that differ in one of them could both hold an example.
@@ -243,10 +184,10 @@ def make_private(
             clip.total,
             clip.kind,
             stability,
-            allocation,
+            law.allocation,
             mechanism,
-            noise,
-            loss_reduction,
+            law.source,
+            clip.loss_reduction,
             clip.adaptive,
             draw.augmentations,
             # Which parameters share a threshold, in which order; a frozen one is in no group.
@@ -262,19 +203,19 @@ def make_private(
         optimizer,
         module=module,
         groups=made,
-        recipe=Recipe(clip.kind, sizes, mechanism, allocation, clip.total, level, relation, names, stability),
+        recipe=Recipe(clip.kind, sizes, mechanism, law.allocation, clip.total, level, relation, names, stability),
         noise_multiplier=multiplier,
         thresholds=shared,
         adaptive=clip.adaptive,
         loader=loader,
         accountant=accountant,
-        source=noise,
-        mean=loss_reduction == "mean",
+        source=law.source,
+        mean=clip.loss_reduction == "mean",
         processes=processes,
         planned=None if length is None else accountant.steps + length,
         runs=(*accountant.history, one_pass if run is None else run if correlated_run is None else correlated_run.run),
         target_delta=target_delta,
-        example=example,
+        example=draw.example,
         charged=charged,
         correlation=chosen,
         correlated=correlated_run,
@@ -300,7 +241,7 @@ def _relation(
     if sample_rate is None or steps is None:
         raise ArgumentError(
             'neighbours="add_remove" keeps the number of examples secret, so rate and steps cannot be made of it: pass '
-            'sample_rate= and steps=, or neighbours="zero_out" (and a ledger that counts it).'
+            'Sampling(sample_rate=...) and steps=, or neighbours="zero_out" (and a ledger that counts it).'
         )
     return "add_remove"
 

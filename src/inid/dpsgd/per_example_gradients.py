@@ -461,7 +461,7 @@ class PerExampleGradients:
                 "the loss was multiplied or transformed after private.loss, which may hold a fact about all rows: do "
                 "it inside loss_fn. A GradScaler is not needed with bfloat16. Gradients of batches are not added up "
                 "(gradient_accumulation_steps=1, accumulate_grad_batches=1); to spare memory pass "
-                "max_physical_batch_size."
+                "Sampling(max_physical_batch_size=...)."
             )
         forward_pass.begin_backward()
         try:

@@ -12,6 +12,7 @@ from inid import dpsgd
 from inid.errors import ArgumentError, GuaranteeError
 from inid.testing import unsafe_no_noise, unsafe_seed
 from internals import module_with
+from training import make_private
 
 module = module_with("inid.dpsgd", "captured_backward")
 
@@ -52,7 +53,7 @@ def made(rate=1.0, **options):
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 3))
     data = TensorDataset(torch.randn(60, 5), torch.randint(0, 3, (60,)))
-    training = dpsgd.make_private(
+    training = make_private(
         module=net,
         optimizer=torch.optim.SGD(net.parameters(), lr=0.1),
         data_loader=DataLoader(data, batch_size=int(60 * rate)),

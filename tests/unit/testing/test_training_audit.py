@@ -8,18 +8,18 @@ import torch
 from scipy import stats
 
 import inid
-from inid import dpsgd
 from inid.errors import ArgumentError
 from inid.testing import audit_training, unsafe_seed
 from inid.testing.training_audit import chance_of_guesses, least_epsilon, least_mu
 from internals import module_with
+from training import make_private
 
 DELTA = 1e-5
 
 
 def audited(*, epsilon=8.0, **arguments):
     def make(**parts):
-        return dpsgd.make_private(
+        return make_private(
             **parts, target_epsilon=epsilon, target_delta=DELTA, steps=2, clipping="global", max_grad_norm=1.0
         )
 

@@ -19,6 +19,7 @@ and branches that no made-up batch takes.
 
 import copy
 import hashlib
+import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -104,20 +105,24 @@ class Independence:
             shown = f"It raised {type(error).__name__}: {' '.join(str(error).split())[:_SHOWN]}"  # no data is in it
             raise GuaranteeError(
                 "the private module cannot be run on made-up examples to see that it keeps examples apart: keep the "
-                "examples in the first dimension of every layer, and pass example= (three made-up or public "
-                f"examples, as the model is called with) where random ones are not valid. {shown}"
+                "examples in the first dimension of every layer, and pass Sampling(example=...) (three made-up or "
+                f"public examples, as the model is called with) where random ones are not valid. {shown}"
             ) from error
         if check.skipped:
             kinds = "; ".join(f"{kind} ({why})" for kind, why in check.skipped.items())
-            cure = (
-                "" if self._example is not None else " Pass example= with public examples to have it checked on these."
-            )
+            cure = "" if self._example is not None else " Pass Sampling(example=...) with public examples."
             warnings.warn(
                 "the check that examples keep apart passed over what the private module cannot be run on: "
                 f"{kinds}.{cure}",
                 stacklevel=2,
             )
         return plan
+
+
+class _Digest(bytes):
+    """128 bits of a tensor, and how long it is."""
+
+    length: float
 
 
 @dataclass(eq=False)
@@ -183,7 +188,10 @@ class Evidence:
         if self.keep:
             return part.cpu()
         flat = part.reshape(-1).view(torch.uint8).cpu().numpy()
-        return hashlib.blake2b(flat.tobytes(), digest_size=16, key=str(tuple(part.shape)).encode()[:64]).digest()
+        made = hashlib.blake2b(flat.tobytes(), digest_size=16, key=str(tuple(part.shape)).encode()[:64])
+        digest = _Digest(made.digest())
+        digest.length = float(torch.linalg.vector_norm(part.double()))
+        return digest
 
 
 @dataclass(frozen=True)
@@ -484,6 +492,7 @@ class _Check:
         if not self._anywhere(any(differs)):
             return
         if not self._keep:
+            self._refuse(GuaranteeError(_ANOTHER) if any(_grossly(*pair) for pair in pairs) else None)
             raise _RepeatedRunDiffersError
         self._floor = self._floor or _floor_of(*pairs[0 if differs[0] else 1])
 
@@ -539,6 +548,11 @@ class _RepeatedRunDiffersError(Exception):
     """The same batch gave something else when it was run again."""
 
 
+_ANOTHER = (
+    "the private module computes something else when it is run on the same examples again, with the same seeds, so "
+    "that it cannot be seen whether it keeps examples apart: draw random numbers by torch's, NumPy's or Python's own "
+    "generators, which seeds fix, and keep nothing from one forward to the next."
+)
 _KEPT = (
     "the forward of the private module leaves something behind that depends on its examples, which would carry facts "
     "about them without noise: {} differs for other made-up examples. Compute it outside, from public data, or drop "
@@ -642,6 +656,17 @@ def _apart(one: Tensor, other: Tensor) -> float:
     return float(torch.where(same, 0.0, (left - right).abs().nan_to_num(torch.inf)).max()) if one.numel() else 0.0
 
 
+def _grossly(one: Evidence, other: Evidence) -> bool:
+    """Whether two runs on the same batch differ by more than kernels may that round otherwise once they are warm."""
+
+    def lengths(run: Evidence) -> list[float]:
+        leaves = [seen for _, seen in run.calls] + [run.output] + [run.back[key] for key in sorted(run.back)]
+        return [each.length for each in pytree.tree_leaves(leaves) if isinstance(each, _Digest)]
+
+    both = list(zip(lengths(one), lengths(other), strict=False))
+    return any(not abs(a - b) <= _COARSE * max(a, b) for a, b in both if math.isfinite(a) or math.isfinite(b))
+
+
 def _floor_of(one: Evidence, other: Evidence) -> Evidence:
     """How far two runs on the same batch differ, at every place; refused where it is more than rounding (B4)."""
 
@@ -652,11 +677,7 @@ def _floor_of(one: Evidence, other: Evidence) -> Evidence:
             return 0.0
         apart = _apart(left, right)
         if not apart <= _ROUNDING * torch.finfo(left.dtype).eps * float(left.double().abs().nan_to_num().max()):
-            raise GuaranteeError(
-                "the private module computes something else when it is run on the same examples again, with the same "
-                "seeds, so that it cannot be seen whether it keeps examples apart: draw random numbers by torch's, "
-                "NumPy's or Python's own generators, which seeds fix."
-            )
+            raise GuaranteeError(_ANOTHER)
         return apart
 
     def rooms(left: list[Any], right: list[Any]) -> list[Any]:

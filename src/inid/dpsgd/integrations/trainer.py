@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, cast
 
@@ -13,6 +14,7 @@ from torch.utils.data import DataLoader
 
 from inid.dpsgd.loss.known_losses import per_example_loss
 from inid.dpsgd.make_private import make_private
+from inid.dpsgd.options import Sampling
 from inid.dpsgd.private_training import PrivateTraining
 from inid.errors import ArgumentError
 
@@ -66,7 +68,8 @@ class PrivateTrainer(transformers.Trainer):
         if private is not None and args.gradient_accumulation_steps > 1:
             raise ArgumentError(
                 f"gradient_accumulation_steps={args.gradient_accumulation_steps} would add up several batches: pass "
-                "max_physical_batch_size to make_private, which splits one, and gradient_accumulation_steps=1."
+                "sampling=dpsgd.Sampling(max_physical_batch_size=...) to make_private, which splits one, and "
+                "gradient_accumulation_steps=1."
             )
         rows, parts = args.per_device_train_batch_size, args.gradient_accumulation_steps
         args.gradient_accumulation_steps, args.max_grad_norm, args.ignore_data_skip = 1, 0, True
@@ -74,17 +77,16 @@ class PrivateTrainer(transformers.Trainer):
             settings["optimizers"] = (private.optimizer, (settings.get("optimizers") or (None, None))[1])
         super().__init__(model=model if private is None else private.module, args=args, **settings)
         if private is None:
+            own = dict(privacy or {})
+            if parts > 1:
+                own["sampling"] = replace(own.get("sampling") or Sampling(), max_physical_batch_size=rows)
             private = make_private(
                 module=cast("Any", self.model),
                 optimizer=cast("Any", self.create_optimizer()),
                 data_loader=DataLoader(
                     cast("Any", self.train_dataset), batch_size=rows * parts, collate_fn=self.data_collator
                 ),
-                **{
-                    "epochs": round(args.num_train_epochs),
-                    "max_physical_batch_size": rows if parts > 1 else None,
-                    **(privacy or {}),
-                },
+                **{"epochs": round(args.num_train_epochs), **own},
             )
             self.optimizer = private.optimizer
         self.private, self._row_loss = private, compute_loss_func

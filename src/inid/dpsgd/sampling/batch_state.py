@@ -112,7 +112,7 @@ class BatchState:
             raise GuaranteeError(
                 "backward ran over two batches since the last step, and a step uses one: call step() of the returned "
                 "optimizer after every batch, without gradient accumulation (accumulate_grad_batches=1). To spare "
-                "memory pass max_physical_batch_size, which splits a batch."
+                "memory pass Sampling(max_physical_batch_size=...), which splits a batch."
             )
         if self.stepped == self.batch or rows != self.rows:
             left = 0 if self.stepped == self.batch else self.rows
@@ -124,8 +124,8 @@ class BatchState:
         if not self.fresh:
             raise GuaranteeError(
                 "backward ran twice over what the loader handed out once: call it once per batch, or throw the first "
-                "away with optimizer.zero_grad() (adversarial examples). To spare memory pass max_physical_batch_size, "
-                "which splits a batch."
+                "away with optimizer.zero_grad() (adversarial examples). To spare memory pass "
+                "Sampling(max_physical_batch_size=...), which splits a batch."
             )
         self.used, self.fresh = self.batch, False
         return self.placed
@@ -137,8 +137,9 @@ class BatchState:
             raise GuaranteeError(
                 "a physical batch was handed out and passed over, or the loader is read ahead of the training; then it "
                 "is not certain which rows are padding: train on each batch before taking the next, without gradient "
-                "accumulation (gradient_accumulation_steps=1; to spare memory pass max_physical_batch_size), also in "
-                "another loop or for a look, and begin a new iteration instead of passing batches over."
+                "accumulation (gradient_accumulation_steps=1; to spare memory pass "
+                "Sampling(max_physical_batch_size=...)), also in another loop or for a look, and begin a new iteration "
+                "instead of passing batches over."
             )
 
     def renew(self) -> None:

@@ -13,6 +13,7 @@ from inid import dpsgd
 from inid.errors import ArgumentError
 from inid.testing import unsafe_no_noise
 from internals import module_with
+from training import make_private
 
 clipped_sums = module_with("inid.dpsgd.grad_sample", "Rule")
 
@@ -24,7 +25,7 @@ def made(**options):
     model = nn.Sequential(nn.Linear(6, 4), nn.Tanh(), nn.Linear(4, 2))
     given = {"target_epsilon": 8.0, "target_delta": 1e-5, "epochs": 2, "loss_reduction": "sum", "correlation": "auto"}
     given = {key: value for key, value in (given | options).items() if value is not ...}
-    return dpsgd.make_private(
+    return make_private(
         module=model,
         optimizer=torch.optim.SGD(model.parameters(), lr=0.1),
         data_loader=DataLoader(TensorDataset(X), batch_size=10),

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 from inid import dpsgd
 from inid.errors import ArgumentError
 from inid.testing import unsafe_no_noise
-from training import row_squares, squares
+from training import make_private, row_squares, squares
 
 PEOPLE = ["ann", "bob", "ann", "cleo", "dan", "cleo", "ann", "ann", "eve", "eve", "fay", "fay"]
 DRAW = torch.Generator().manual_seed(5)
@@ -41,7 +41,7 @@ def step_sum(x, people, *, rows=4, own=TensorDataset, batch_size=None, **options
     model = net()
     sampling = dpsgd.Sampling(unit=people, examples_per_unit=rows, **options)
     with unsafe_no_noise():
-        training = dpsgd.make_private(
+        training = make_private(
             module=model,
             optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
             data_loader=DataLoader(own(x), batch_size=batch_size or len(set(people))),
