@@ -4,16 +4,18 @@
 
 A record states a promise (epsilon, delta, ...), the sensitivity set (how far one person can move the numbers) and the
 noise. This file derives anew, in whole numbers and fractions, that noise of this size keeps the promise for that set.
-It shares no code with the library. Each promise gets one of three answers:
+It shares no code with the library. Each promise gets one of three answers, and the exit code is 0 where all are
+accepted, 1 where something is rejected, 2 otherwise:
 
     accepted      the promise is proved from the record's own numbers
     rejected      the record is malformed, or its noise cannot be shown to keep what it states
     not covered   this file has no rule for it: caps, ellipsoids, second moments, streams' strategies, training on
                   samples, Laplace noise that only its whole privacy curve carries
 
-What is read: plans, releases, releases of tables, publications, a ledger's history, and ledgers in SQLite. What is
-*not* checked: that the noise was random, that the set is what a person can move in your table, that the numbers are
-those of the table, and the words of a record (labels, statements, digests). `inid verify` checks the latter.
+What is read: plans, releases, releases of tables, publications, charges with their costs, and ledgers in SQLite with
+the chain of their digests. *Not* checked: that the noise was random, that the set is what a person can move in your
+table, that the numbers are those of the table, and the words of a record (labels, statements, a record's own digest,
+certificates of several parts and in ledgers). `inid verify` checks these words.
 
 The rules, with d a difference between neighbouring tables:
 
@@ -23,8 +25,6 @@ The rules, with d a difference between neighbouring tables:
     box               every |d_i| <= limit_i: sum limit_i / beta_i, sum limit_i^2 / sigma_i^2
     groups            every group's norm <= its limit C: l1 norm C / min beta and C^2 / min sigma^2; l2 norm
                       C sqrt(sum 1 / beta_i^2) and C^2 / min sigma^2; groups add up. A ball is one group.
-
-Exit code: 0 all accepted, 1 something rejected, 2 nothing rejected but something not covered.
 """
 
 import hashlib
@@ -43,16 +43,16 @@ from typing import Any, NamedTuple
 FORMAT = 3  # of records; of the library that this file was written beside
 MOST_COORDINATES = 10**7
 MOST_BITS = 40_000  # of fixed-point numbers: normal tails beyond this are not covered
+MOST_RATIOS, MOST_EXPONENT = 1000, 1000  # of Laplace noise, up to which its own Renyi divergence is computed
 
 PLAN = {"inid", "sensitivity", "budget", "mechanism", "allocation", "order", "weights", "scales"}
 SET = {"kind", "limits", "counts", "norm", "l1", "l2", "total", "labels", "neighbours"}
-PROMISES = {
-    "PureDP": ("epsilon",),
-    "ApproxDP": ("epsilon", "delta"),
-    "GaussianDP": ("mu",),
-    "ZCDP": ("rho",),
-    "RenyiDP": ("order", "divergence"),
-}
+PROMISES = {"PureDP": ["epsilon"], "ApproxDP": ["epsilon", "delta"], "GaussianDP": ["mu"], "ZCDP": ["rho"]}
+PROMISES["RenyiDP"] = ["order", "divergence"]
+CURRENCIES = ("epsilon", "mu_squared", "rho", "renyi", "loose")
+OWN = {"PureDP": "epsilon", "GaussianDP": "mu_squared", "ZCDP": "rho", "RenyiDP": "renyi"}  # of a promise
+APPROX = {"epsilon", "mu_squared", "renyi"}  # what a ledger counts under (epsilon, delta), by rule
+LEDGER = {"total", "rule", "neighbours", "unit", "terms"}
 ALLOCATIONS = ("optimal", "iid", "spr", "tolerance")
 NEIGHBOURS = ("add_remove", "replace", "zero_out")
 
@@ -63,6 +63,9 @@ class Rejected(Exception):
 
 class NotCovered(Exception):
     """Nothing is known of it here."""
+
+
+Promise = tuple[str, dict[str, Fraction]]
 
 
 class Verdict(NamedTuple):
@@ -77,17 +80,25 @@ class Verdict(NamedTuple):
 # Enclosures. A number x is enclosed by whole numbers (low, high) with low <= x 2^bits <= high.
 
 
-def _down(a: int, b: int) -> int:
-    return a // b
-
-
 def _up(a: int, b: int) -> int:
     return -(-a // b)
 
 
+def _rounded(x: Fraction, bits: int) -> Fraction:
+    return Fraction(_up(x.numerator << bits, x.denominator), 1 << bits)
+
+
+def _power(x: Fraction, count: int, bits: int) -> Fraction:
+    """Some x >= 0 to the power of `count`, rounded up."""
+    product = Fraction(1)
+    for digit in f"{count:b}"[::-1]:
+        product = _rounded(product * x, bits) if digit == "1" else product
+        x = _rounded(x * x, bits)
+    return product
+
+
 def _fixed(x: Fraction, bits: int) -> tuple[int, int]:
-    scaled = x.numerator << bits
-    return _down(scaled, x.denominator), _up(scaled, x.denominator)
+    return (x.numerator << bits) // x.denominator, _up(x.numerator << bits, x.denominator)
 
 
 def exp_bounds(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
@@ -107,7 +118,7 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     one = 1 << work
     low, high, term_low, term_high, n = one, one, one, one, 1
     while term_high > 1:
-        term_low, term_high = _down(term_low * small_low, n * one), _up(term_high * small_high, n * one)
+        term_low, term_high = term_low * small_low // (n * one), _up(term_high * small_high, n * one)
         low, high, n = low + term_low, high + term_high, n + 1
     high += term_high
     for _ in range(squarings):
@@ -151,7 +162,7 @@ def tail_bounds(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
         term = (power_low // (2 * n + 1), _up(power_high, 2 * n + 1))
         low, high = (low + term[0], high + term[1]) if n % 2 == 0 else (low - term[1], high - term[0])
         n += 1
-        power_low = _down(power_low * square_low, 2 * n * one)
+        power_low = power_low * square_low // (2 * n * one)
         power_high = _up(power_high * square_high, 2 * n * one)
         if n > x * x and power_high <= 1:  # the terms fall, and the next one is below 1
             break
@@ -176,7 +187,7 @@ def gaussian_within(squared: Fraction, epsilon: Fraction, delta: Fraction) -> bo
     if not squared:
         return True
     mu = root_above(squared)  # the tail's difference grows with mu
-    mu = Fraction(_up(mu.numerator << 300, mu.denominator), 1 << 300) if mu.denominator.bit_length() > 300 else mu
+    mu = _rounded(mu, 300) if mu.denominator.bit_length() > 300 else mu
     if not mu or delta >= 1:
         return delta >= 1
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
@@ -214,14 +225,13 @@ def laplace_renyi(ratios: list[tuple[Fraction, int]], order: int) -> Fraction:
     """
     total, s = sum((e * count for e, count in ratios), Fraction(0)), order - 1
     simple = min(total, order * total * total / 2)
-    if s * total > 1000 or sum(count for _, count in ratios) > 1000:
+    if s * total > MOST_EXPONENT or len(ratios) > MOST_RATIOS:
         return simple
     product, bits = Fraction(1), 320 + math.ceil(2 * s * total)
     for exact, count in ratios:
-        e = Fraction(_up(exact.numerator << 200, exact.denominator), 1 << 200)
+        e = _rounded(exact, 200)
         one = ((s + 1) * exp_bounds(s * e, bits)[1] + s * exp_bounds(-(s + 1) * e, bits)[1]) / (2 * s + 1)
-        for _ in range(count):
-            product = Fraction(_up((product * one).numerator << bits, (product * one).denominator), 1 << bits)
+        product = _rounded(product * _power(one, count, bits), bits)
     return min(simple, least(lambda r: exp_bounds(s * r, bits)[0] >= product))
 
 
@@ -240,23 +250,26 @@ def least(holds: Callable[[Fraction], bool]) -> Fraction:
 # Reading. What a record must be is written down; everything else is rejected.
 
 
+def _require(kept: object, why: str) -> None:
+    if not kept:
+        raise Rejected(why)
+
+
 def _has(record: object, keys: set[str], what: str) -> dict[str, Any]:
-    if not isinstance(record, dict) or set(record) != keys:
-        raise Rejected(f"{what} must hold exactly {', '.join(sorted(keys))}")
-    return record
+    _require(isinstance(record, dict) and set(record) == keys, f"{what} must hold exactly {', '.join(sorted(keys))}")
+    return record  # type: ignore[return-value]
 
 
 def _number(value: object, what: str) -> Fraction:
     """A finite number >= 0 of a record, exactly the float that is written there."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= sys.float_info.max:
-        raise Rejected(f"{what} must be a finite number of at least 0")
-    return Fraction(float(value))
+    kept = type(value) in (int, float) and 0 <= value <= sys.float_info.max  # type: ignore[operator]
+    _require(kept, f"{what} must be a finite number of at least 0")
+    return Fraction(float(value))  # type: ignore[arg-type]
 
 
 def _decimal(value: object, what: str) -> Fraction:
     """A number of a promise: the decimal that was written, since floats print as the shortest one."""
-    if _number(value, what) <= 0 and what != "epsilon":
-        raise Rejected(f"{what} must be greater than 0")
+    _require(_number(value, what) > 0 or what == "epsilon", f"{what} must be greater than 0")
     return Fraction(Decimal(repr(float(value))))  # type: ignore[arg-type]
 
 
@@ -269,28 +282,31 @@ def _exact(text: object, what: str) -> Fraction:
         raise Rejected(f"{what} must be a fraction such as 1/10") from None
 
 
-def read_promise(record: object) -> tuple[str, dict[str, Fraction]]:
+def _order(text: object) -> int:
+    """A Renyi order, 0 where there is none."""
+    order = Fraction(0) if text is None else _exact(text, "the order")
+    _require(order.denominator == 1 and (text is None or order > 1), "the order must be a whole number above 1")
+    return int(order)
+
+
+def read_promise(record: object) -> Promise:
     """The kind of a promise and its numbers."""
     kind = record.get("kind") if isinstance(record, dict) else None
     if not isinstance(kind, str) or kind not in PROMISES:
         raise Rejected("a promise must be one of " + ", ".join(PROMISES))
     fields = _has(record, {"kind", *PROMISES[kind]}, "a promise")
     numbers = {name: _decimal(fields[name], name) for name in PROMISES[kind]}
-    if kind == "PureDP" and not numbers["epsilon"]:
-        raise Rejected("epsilon must be greater than 0")
-    if numbers.get("delta", Fraction(0)) >= 1:
-        raise Rejected("delta must be below 1")
-    if kind == "RenyiDP" and (numbers["order"].denominator != 1 or numbers["order"] < 2):
-        raise Rejected("a Renyi order must be a whole number of at least 2")
+    _require(kind != "PureDP" or numbers["epsilon"], "epsilon must be greater than 0")
+    _require(numbers.get("delta", Fraction(0)) < 1, "delta must be below 1")
+    order = numbers.get("order", Fraction(2))
+    _require(order.denominator == 1 and order > 1, "a Renyi order must be a whole number above 1")
     return kind, numbers
 
 
 def _numbers(values: object, what: str, *, positive: bool = False) -> list[Fraction]:
-    if not isinstance(values, list) or not values:
-        raise Rejected(f"{what} must be a list of numbers")
-    numbers = [_number(value, what) for value in values]
-    if positive and not all(numbers):
-        raise Rejected(f"{what} must be greater than 0")
+    _require(isinstance(values, list) and values, f"{what} must be a list of numbers")
+    numbers = [_number(value, what) for value in values]  # type: ignore[attr-defined]
+    _require(not positive or all(numbers), f"{what} must be greater than 0")
     return numbers
 
 
@@ -298,8 +314,8 @@ def _counts(values: object, size: int) -> list[int]:
     if values is None:
         return [1] * size
     counts = _numbers(values, "counts", positive=True)
-    if len(counts) != size or any(count.denominator != 1 for count in counts) or sum(counts) >= 2**53:
-        raise Rejected("counts must be one whole number for each limit")
+    whole = len(counts) == size and {count.denominator for count in counts} == {1} and sum(counts) < 2**53
+    _require(whole, "counts must be one whole number for each limit")
     return [int(count) for count in counts]
 
 
@@ -311,7 +327,7 @@ class Plan(NamedTuple):
     limits: list[Fraction]
     runs: list[tuple[int, int, Fraction]]
     mechanism: str
-    promise: tuple[str, dict[str, Fraction]]
+    promise: Promise
     neighbours: str
     dimension: int
 
@@ -319,37 +335,28 @@ class Plan(NamedTuple):
 def read_plan(record: object) -> Plan:
     """A plan from its record. Everything that a plan must be stands here."""
     fields = _has(record, PLAN, "a plan")
-    if fields["inid"] != FORMAT or isinstance(fields["inid"], bool):
-        raise Rejected(f"a plan must have the format {FORMAT}")
+    _require(fields["inid"] == FORMAT and fields["inid"] is not True, f"a plan must have the format {FORMAT}")
     area = _has(fields["sensitivity"], SET, "a sensitivity set")
-    if area["kind"] not in ("box", "ball", "groups"):
-        raise NotCovered(f"a set of the kind {str(area['kind'])[:40]!r}")
+    kind, norm, labels, weights = area["kind"], area["norm"], area["labels"], fields["weights"]
+    if kind not in ("box", "ball", "groups"):
+        raise NotCovered(f"a set of the kind {str(kind)[:40]!r}")
     limits = _numbers(area["limits"], "limits")
     counts = _counts(area["counts"], len(limits))
-    labels, dimension = area["labels"], sum(counts)
-    if area["neighbours"] not in NEIGHBOURS:
-        raise Rejected("neighbours must be one of " + ", ".join(NEIGHBOURS))
-    if labels is not None and not (
-        isinstance(labels, list)
-        and len(labels) == len(limits) == len({str(label) for label in labels})
-        and all(isinstance(label, str) and label for label in labels)
-    ):
-        raise Rejected("labels must be one distinct word for each limit")
+    dimension = sum(counts)
+    _require(area["neighbours"] in NEIGHBOURS, "neighbours must be one of " + ", ".join(NEIGHBOURS))
+    named = isinstance(labels, list) and all(isinstance(label, str) and label for label in labels)
+    distinct = named and len(labels) == len(limits) == len(set(labels))
+    _require(labels is None or distinct, "labels must be one distinct word for each limit")
     if any(area[cap] is not None for cap in ("l1", "l2", "total")):
         raise NotCovered("a set with caps")
-    if area["kind"] == "box" and area["norm"] is not None:
-        raise Rejected("a box has no norm")
-    if area["kind"] != "box" and (area["norm"] not in (1, 2) or area["counts"] is None):
-        raise Rejected("groups and balls have the norm 1 or 2, and sizes")
-    if area["kind"] == "ball" and not (len(limits) == 1 and labels is None):
-        raise Rejected("a ball has one limit, and no labels")
-    order, weights = fields["order"], fields["weights"]
-    if not (1 <= _number(order, "the order") <= 10**6 and fields["allocation"] in ALLOCATIONS):
-        raise Rejected("a plan must have an order of at least 1, and a known allocation")
+    normed = norm is None if kind == "box" else norm in (1, 2) and area["counts"] is not None
+    _require(normed, "groups and balls have the norm 1 or 2, and sizes; a box has no norm")
+    _require(kind != "ball" or (len(limits) == 1 and labels is None), "a ball has one limit, and no labels")
+    _require(1 <= _number(fields["order"], "the order") <= 10**6, "a plan must have an order of at least 1")
+    _require(fields["allocation"] in ALLOCATIONS, "a plan must have a known allocation")
     many = len(limits) if weights is None else len(_numbers(weights, "weights", positive=True))
     scales = _numbers(fields["scales"], "scales")
-    if len(scales) != many or many not in (len(limits), dimension):
-        raise Rejected("scales must be one for each limit, or one for each weight")
+    _require(len(scales) == many and many in (len(limits), dimension), "scales must be one for each limit or weight")
     if dimension > MOST_COORDINATES:
         raise NotCovered(f"more than {MOST_COORDINATES} coordinates")
     if many == len(limits):
@@ -357,14 +364,12 @@ def read_plan(record: object) -> Plan:
     else:
         owners = [at for at, count in enumerate(counts) for _ in range(count)]
         runs = [(at, 1, scale) for at, scale in zip(owners, scales, strict=True)]
-    if any(limits[at] > 0 and not scale for at, _, scale in runs):
-        raise Rejected("a number that depends on people has no noise")
+    _require(all(scale or not limits[at] for at, _, scale in runs), "a number that depends on people has no noise")
     if fields["mechanism"] == "staircase":
         raise NotCovered("staircase noise")
-    if fields["mechanism"] not in ("laplace", "gaussian"):
-        raise Rejected("the mechanism must be laplace or gaussian")
+    _require(fields["mechanism"] in ("laplace", "gaussian"), "the mechanism must be laplace or gaussian")
     promise = read_promise(fields["budget"])
-    return Plan(area["kind"], area["norm"], limits, runs, fields["mechanism"], promise, area["neighbours"], dimension)
+    return Plan(kind, norm, limits, runs, fields["mechanism"], promise, area["neighbours"], dimension)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -403,200 +408,198 @@ def spent(plan: Plan) -> Fraction:
     return supremum(plan, 1 if plan.mechanism == "laplace" else 2)
 
 
+def is_kept(promise: Promise, sums: dict[str, Any], taken: Fraction, *, laplace: bool) -> bool:
+    """Whether noise that costs these sums, beside a probability that is taken, keeps a promise.
+
+    Laplace noise on many numbers is at most as bad as on one number with the sum of their epsilons.
+    """
+    kind, numbers = promise
+    e, squared, left = sums["epsilon"], sums["mu_squared"], numbers.get("delta", Fraction(0)) - taken
+    if left < 0:
+        return False
+    if kind in ("PureDP", "ApproxDP"):
+        by_curve = left and squared < math.inf and gaussian_within(squared, numbers["epsilon"], left)
+        return bool(e <= numbers["epsilon"] or by_curve)
+    if kind == "GaussianDP":
+        return bool(squared <= numbers["mu"] ** 2 or (laplace and laplace_is_gaussian(e, numbers["mu"] ** 2)))
+    if kind == "ZCDP":
+        return bool(sums["rho"] <= numbers["rho"] or (laplace and min(e, e**2 / 2) <= numbers["rho"]))
+    alone = laplace_renyi([(e, 1)], int(numbers["order"])) if laplace else math.inf
+    return bool(min(sums["renyi"], alone) <= numbers["divergence"])
+
+
 def check_plan(record: object) -> Plan:
     """The plan of a record, if its noise keeps its promise."""
     plan = read_plan(record)
     kind, numbers = plan.promise
-    amount = spent(plan)
-    if plan.mechanism == "gaussian":
-        _check_gaussian(kind, numbers, amount)
+    order, amount, laplace = int(numbers.get("order", 0)), spent(plan), plan.mechanism == "laplace"
+    if laplace:  # every ratio e alone is e^2/2-zCDP, and independent ones add up
+        sums = {"epsilon": amount, "mu_squared": math.inf, "rho": supremum(plan, 2) / 2}
+        sums["renyi"] = laplace_renyi(ratios(plan), order) if order else math.inf
+    else:
+        sums = gaussian_costs(amount, order)
+    if is_kept(plan.promise, sums, Fraction(0), laplace=laplace):
         return plan
-    kept = {
-        "PureDP": lambda: amount <= numbers["epsilon"],
-        "ApproxDP": lambda: _laplace_approx(amount, numbers["epsilon"], numbers["delta"]),
-        "GaussianDP": lambda: laplace_is_gaussian(amount, numbers["mu"] ** 2),
-        # Every ratio e alone is e^2/2-zCDP, and independent ones add up.
-        "ZCDP": lambda: min(amount, supremum(plan, 2) / 2) <= numbers["rho"],
-        "RenyiDP": lambda: laplace_renyi(ratios(plan), int(numbers["order"])) <= numbers["divergence"],
-    }[kind]()
-    if not kept and (kind == "PureDP" or (plan.dimension == 1 and kind in ("ApproxDP", "GaussianDP"))):
-        raise Rejected(f"the noise spends epsilon = {_short(amount)}, more than {kind} allows")
-    if not kept:
+    if kind == "ApproxDP" and laplace and _laplace_approx(amount - numbers["epsilon"], numbers["delta"]):
+        return plan
+    if laplace and kind != "PureDP" and (plan.dimension > 1 or kind not in ("ApproxDP", "GaussianDP")):
         raise NotCovered("Laplace noise that only its privacy curve carries")
-    return plan
+    raise Rejected(f"the noise spends {'epsilon' if laplace else 'mu^2'} = {_short(amount)}, more than {kind} allows")
 
 
-def _check_gaussian(kind: str, numbers: dict[str, Fraction], squared: Fraction) -> None:
-    kept = {
-        "PureDP": lambda: not squared,
-        "ApproxDP": lambda: gaussian_within(squared, numbers["epsilon"], numbers["delta"]),
-        "GaussianDP": lambda: squared <= numbers["mu"] ** 2,
-        "ZCDP": lambda: squared <= 2 * numbers["rho"],
-        "RenyiDP": lambda: numbers["order"] * squared / 2 <= numbers["divergence"],
-    }[kind]()
-    if not kept:
-        raise Rejected(f"the noise spends mu^2 = {_short(squared)}, more than {kind} allows")
+def gaussian_costs(squared: Fraction, order: int) -> dict[str, Any]:
+    """What Gaussian noise of this mu^2 costs in each currency; it is not pure for any epsilon."""
+    pure = math.inf if squared else Fraction(0)
+    return {"epsilon": pure, "mu_squared": squared, "rho": squared / 2, "renyi": order * squared / 2}
 
 
 def _short(x: Fraction) -> str:
     return f"{Decimal(x.numerator) / Decimal(x.denominator):.6g}"  # floats may overflow
 
 
-def _laplace_approx(epsilon_spent: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
-    """Whether e-DP by Laplace noise is (epsilon, delta)-DP; delta = 1 - exp((epsilon - e)/2), exact for one number."""
-    if epsilon_spent <= epsilon:
-        return True
-    more = epsilon_spent - epsilon
-    excess = Fraction(_up(more.numerator << 400, more.denominator), 1 << 400)
+def _laplace_approx(excess: Fraction, delta: Fraction) -> bool:
+    """Whether e-DP by Laplace noise is (e - excess, delta)-DP: delta = 1 - exp(-excess/2), exact for one number."""
     bits = 256 + 2 * max(0, -_log2(delta))
-    return excess < 1000 and exp_bounds(-excess / 2, bits)[0] >= 1 - delta
+    return excess < MOST_EXPONENT and exp_bounds(-_rounded(excess, 400) / 2, bits)[0] >= 1 - delta
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Several plans under one promise, and ledgers.
 
 
-def plan_costs(plan: Plan, order: int | None) -> dict[str, Any]:
-    """What a plan costs in each currency, never below the truth; its promise's own decimal where it has one."""
+def promise_costs(promise: Promise, order: int) -> dict[str, Any]:
+    """What anything that keeps a promise costs, in the currencies that bound it."""
+    kind, numbers = promise
+    if kind == "PureDP":
+        e = numbers["epsilon"]
+        return {"epsilon": e, "rho": min(e, e**2 / 2), "renyi": min(e, order * e**2 / 2)}
+    if kind in ("GaussianDP", "ZCDP"):
+        rho = numbers["mu"] ** 2 / 2 if kind == "GaussianDP" else numbers["rho"]
+        return {"rho": rho, "renyi": order * rho} | ({"mu_squared": 2 * rho} if kind == "GaussianDP" else {})
+    return {"renyi": numbers["divergence"]} if kind == "RenyiDP" and numbers["order"] == order else {}
+
+
+def plan_costs(plan: Plan, order: int) -> dict[str, Any]:
+    """What a plan costs in each currency, never below the truth; its promise's own decimal in that promise's.
+
+    "loose" counts plans whose Renyi divergence is bounded from above only: these cannot show that a ledger is broken.
+    """
     kind, numbers = plan.promise
+    promised = promise_costs(plan.promise, order)
     if plan.mechanism == "gaussian":
-        squared = {"GaussianDP": lambda: numbers["mu"] ** 2, "ZCDP": lambda: 2 * numbers["rho"]}.get(
-            kind, lambda: spent(plan)
-        )()
-        no_bound = math.inf if squared else Fraction(0)  # Gaussian noise is not pure for any epsilon
-        renyi = None if order is None else order * squared / 2
-        return {"epsilon": no_bound, "mu_squared": squared, "rho": squared / 2, "renyi": renyi}
-    e = numbers["epsilon"] if kind == "PureDP" else spent(plan)
-    costs = {"epsilon": e, "rho": min(e, e**2 / 2), "mu_squared": least(lambda m: laplace_is_gaussian(e, m))}
-    if order is not None:
-        exact = plan.kind == "box" or plan.norm == 1
-        costs["renyi"] = laplace_renyi(ratios(plan) if exact else [(e, 1)], order)  # one ratio has the most
-    return costs
+        squared = 2 * promised["rho"] if kind in ("GaussianDP", "ZCDP") else spent(plan)
+        costs = gaussian_costs(squared, order)
+    else:
+        e = numbers["epsilon"] if kind == "PureDP" else spent(plan)
+        costs = {"epsilon": e, "rho": min(e, e**2 / 2), "mu_squared": least(lambda m: laplace_is_gaussian(e, m))}
+        several = ratios(plan) if plan.kind == "box" or plan.norm == 1 else []
+        costs["renyi"] = laplace_renyi(several or [(e, 1)], order) if order else Fraction(0)  # one ratio has the most
+        costs["loose"] = Fraction(not 0 < len(several) <= MOST_RATIOS or (order - 1) * e > MOST_EXPONENT)
+    own = OWN.get(kind)
+    return {"loose": Fraction(0)} | costs | ({own: promised[own]} if own in promised else {})
 
 
-def charge_costs(record: object, order: int | None) -> dict[str, Any]:
-    """What a charge costs in each currency: a plan, several under one promise, or a lease, which is free."""
-    nothing = {"epsilon": Fraction(0), "mu_squared": Fraction(0), "rho": Fraction(0), "renyi": Fraction(0)}
-    if isinstance(record, dict) and "inid_lease" in record:
-        return nothing
+def charge_costs(record: object, order: int) -> tuple[dict[str, Any], str | None, Fraction]:
+    """What a charge costs in each currency, its relation (None for a lease, which is free), and the delta it takes."""
+    if isinstance(record, dict) and record.keys() == {"inid_lease", "first", "count"}:
+        return dict.fromkeys(CURRENCIES, Fraction(0)), None, Fraction(0)
     if isinstance(record, dict) and "inid_composition" in record:
         raise NotCovered("a composition, as of training on samples")
-    if not (isinstance(record, dict) and "inid_parts" in record):
-        return plan_costs(check_plan(record), order)
-    return _sums([(plan_costs(plan, order), times) for plan, times in read_parts(record)], order)
+    if isinstance(record, dict) and "inid_parts" in record:
+        return check_parts(record, order)
+    plan = check_plan(record)
+    return plan_costs(plan, order), plan.neighbours, Fraction(0)
 
 
-def _sums(costs: list[tuple[dict[str, Any], int]], order: int | None) -> dict[str, Any]:
-    names = ("epsilon", "mu_squared", "rho", *(() if order is None else ("renyi",)))
-    return {name: sum((times * cost[name] for cost, times in costs), Fraction(0)) for name in names}
+def _sums(costs: list[tuple[dict[str, Any], int]]) -> dict[str, Any]:
+    return {name: sum((times * cost[name] for cost, times in costs), Fraction(0)) for name in CURRENCIES}
 
 
-def read_parts(record: dict[str, Any]) -> list[tuple[Plan, int]]:
-    """The plans of a charge of several parts, each proved, and with how often it is repeated."""
+def check_parts(record: dict[str, Any], order: int) -> tuple[dict[str, Any], str, Fraction]:
+    """The costs, the relation and the delta of a charge of several parts, if these keep its promise together."""
     if "releases" in record:
         raise NotCovered("a stream")
     fields = _has(record, {"inid_parts", "promise", "neighbours", "delta", "parts"}, "a charge of several parts")
-    if fields["inid_parts"] != FORMAT or fields["neighbours"] not in NEIGHBOURS:
-        raise Rejected("a charge of several parts must have this format, and a relation of neighbours")
-    if not isinstance(fields["parts"], list) or not fields["parts"]:
-        raise Rejected("a charge must have parts")
-    parts = []
+    relation, taken, parts = fields["neighbours"], _exact(fields["delta"], "the delta beside the noise"), []
+    known = fields["inid_parts"] == FORMAT and relation in NEIGHBOURS
+    _require(known, "a charge of several parts must have this format, and a relation of neighbours")
+    _require(isinstance(fields["parts"], list) and fields["parts"], "a charge must have parts")
     for part in fields["parts"]:
-        if not isinstance(part, dict) or not set(part) <= {"plan", "promise", "composition", "count"}:
-            raise Rejected("a part must hold a plan")
-        times = part.get("count", 1)
-        if type(times) is not int or times < 1:
-            raise Rejected("a part's count must be a whole number above 0")
-        if "plan" not in part:
+        held = part.keys() - {"count"} if isinstance(part, dict) else set()
+        times = part.get("count", 1) if held else 0
+        repeated = type(times) is int and 1 <= times <= MOST_COORDINATES
+        _require(len(held) == 1 and repeated, "a part must hold one plan, and how often it is repeated")
+        if held <= {"promise", "composition"}:
             raise NotCovered("a part without a plan of noise")
-        plan = check_plan(part["plan"])
-        if plan.neighbours != fields["neighbours"]:
-            raise Rejected("the parts are for different neighbours")
+        plan = check_plan(part.get("plan"))
+        _require(plan.neighbours == relation, "the parts are for different neighbours")
         parts.append((plan, times))
-    return parts
-
-
-def check_parts(record: object) -> None:
-    """Refuse a charge of several parts that do not keep its promise together."""
-    if not isinstance(record, dict):
-        raise Rejected("a charge must be a dictionary")
-    parts = read_parts(record)
-    taken = _exact(record["delta"], "the delta beside the noise")
-    if record["promise"] is None:
-        raise NotCovered("a charge without a promise of the whole")
-    kind, numbers = read_promise(record["promise"])
-    order = int(numbers["order"]) if kind == "RenyiDP" else None
-    sums, left = _sums([(plan_costs(plan, order), times) for plan, times in parts], order), numbers.get("delta", taken)
-    kept = {
-        "PureDP": lambda: not taken and sums["epsilon"] <= numbers["epsilon"],
-        "ApproxDP": lambda: (
-            taken < left
-            and (
-                sums["epsilon"] <= numbers["epsilon"]
-                or gaussian_within(sums["mu_squared"], numbers["epsilon"], left - taken)
-            )
-        ),
-        "GaussianDP": lambda: not taken and sums["mu_squared"] <= numbers["mu"] ** 2,
-        "ZCDP": lambda: not taken and sums["rho"] <= numbers["rho"],
-        "RenyiDP": lambda: not taken and sums["renyi"] <= numbers["divergence"],
-    }[kind]()
-    if not kept:
-        raise Rejected(f"the parts are not shown to keep {kind} together")
-
-
-LEDGER = {"total", "rule", "neighbours", "unit", "terms"}
+    if fields["promise"] is None:
+        return _sums([(plan_costs(plan, order), times) for plan, times in parts]), relation, taken
+    promise = read_promise(fields["promise"])
+    at = int(promise[1].get("order", order))
+    sums = _sums([(plan_costs(plan, at), times) for plan, times in parts])
+    kept = is_kept(promise, sums, taken, laplace=all(plan.mechanism == "laplace" for plan, _ in parts))
+    _require(kept, f"the parts are not shown to keep {promise[0]} together")
+    if at != order:
+        sums["renyi"] = _sums([(plan_costs(plan, order), times) for plan, times in parts])["renyi"]
+    promised = promise_costs(promise, order)
+    return {name: min(cost, promised.get(name, cost)) for name, cost in sums.items()}, relation, taken
 
 
 def check_ledger(settings: object, charges: list[tuple[Any, Any]]) -> str:
-    """A ledger's whole history against its total: at least one rule must accept it. Charges are (plan, cost).
+    """A ledger's whole history against its limits, and these against its total. Charges are (plan, stated cost).
 
-    Valid although later questions depend on earlier answers: sums of epsilon, sums of mu^2, and sums of Renyi
-    divergences at one order fixed beforehand. Under (epsilon, delta) the last two use delta/2 each, unless the ledger
-    was declared for Gaussian noise alone; the sum of epsilons uses none.
+    One sum within its limit is enough, although later questions depend on earlier answers: of epsilon, mu^2, rho, or
+    Renyi divergences at one order fixed beforehand. Under (epsilon, delta) mu^2 and Renyi divergences use delta/2 each,
+    unless the ledger was declared for Gaussian noise alone; the sum of epsilons uses none. A charge for a row more or
+    less (add_remove) also covers a row that becomes nothing (zero_out).
     """
-    if not isinstance(settings, dict) or not LEDGER <= set(settings) <= {*LEDGER, "currency", "reserve"}:
-        raise Rejected("a ledger's settings must hold " + ", ".join(sorted(LEDGER)))
-    kind, numbers = read_promise(settings["total"])
+    whole = isinstance(settings, dict) and LEDGER <= set(settings) <= {*LEDGER, "currency", "reserve"}
+    _require(whole, "a ledger's settings must hold " + ", ".join(sorted(LEDGER)))
+    (kind, numbers), relation = read_promise(settings["total"]), settings["neighbours"]
     terms = _has(settings["terms"], {"limits", "order"}, "a ledger's terms")
     reserve = Fraction(0) if settings.get("reserve") is None else _decimal(settings["reserve"], "the reserve")
-    order = None if terms["order"] is None else int(_exact(terms["order"], "the ledger's order"))
-    taken, costs = Fraction(0), []
+    rules = {"auto": {OWN[kind]}} if kind in OWN else {"auto": APPROX, "gaussian": {"mu_squared"}}
+    known = settings["rule"] in rules and relation in NEIGHBOURS and isinstance(settings["unit"], str)
+    _require(known and settings["unit"], "the ledger must have a known rule and relation, and name its unit")
+    counted = rules[settings["rule"]] | ({"delta"} if reserve else set())
+    limits = {name: _exact(limit, "a limit") for name, limit in _has(terms["limits"], counted, "limits").items()}
+    order, left = _order(terms["order"]), numbers.get("delta", Fraction(0)) - reserve
+    _require(bool(order) == ("renyi" in counted), "a ledger has an order where it counts Renyi divergences")
+    _require((left > 0 or not reserve) and limits.get("delta", reserve) == reserve, "the reserve must be below delta")
+    used = reserve if settings["rule"] == "gaussian" else reserve + left / 2
+    for name in counted - {"delta"}:
+        alone = dict.fromkeys(CURRENCIES, math.inf) | {name: limits[name]}
+        kept = is_kept((kind, numbers), alone, used, laplace=False) and numbers.get("order", order) == order
+        if name == "renyi" and kind == "ApproxDP":
+            kept = not limits[name] or _renyi_within(limits[name], numbers["epsilon"], left / 2, order)
+        _require(kept, f"the limit on {name} exceeds what the total allows")
+    sums: dict[str, Any] = dict.fromkeys((*CURRENCIES, "delta"), Fraction(0))
     for plan, cost in charges:
-        if not isinstance(cost, dict) or (cost and all(amount is None for amount in cost.values())):
+        if _has(cost, counted, "a cost") and all(amount is None for amount in cost.values()):
             raise NotCovered("a charge of the whole promise at once")
-        taken += _exact(cost["delta"], "the delta that was taken") if cost.get("delta") is not None else 0
-        costs.append((charge_costs(plan, order), 1))
-    if taken > reserve:
-        raise Rejected("more delta was taken than the ledger has in reserve")
-    sums = _sums(costs, order)
-    rules = _ledger_rules(kind, numbers, reserve, settings["rule"], order)
-    for name, within in rules.items():
-        if sums[name] < math.inf and within(sums[name]):
-            return f"{len(charges)} charges, {name} {_short(sums[name])}"
-    raise Rejected("the charges together are not shown to keep the ledger's total")
+        amounts, own, taken = charge_costs(plan, order)
+        covered = own in (None, relation) or (own, relation) == ("add_remove", "zero_out")
+        _require(covered, "a charge is for other neighbours than the ledger")
+        _covers(cost, amounts | {"delta": taken})
+        amounts["delta"] = _exact(cost["delta"], "the delta that was taken") if reserve else taken
+        sums = {name: sums[name] + amounts[name] for name in sums}
+    _require(sums["delta"] <= reserve, "more delta was taken than the ledger has in reserve")
+    found = [name for name in CURRENCIES if name in limits and sums[name] <= limits[name]]
+    if not found and sums["loose"]:
+        raise NotCovered("Laplace noise whose Renyi divergence is bounded from above only")
+    _require(found, "the charges together are not shown to keep the ledger's total")
+    many = "1 charge" if len(charges) == 1 else f"{len(charges)} charges"
+    return f"{_in_words(settings['total'])}: {many}, {found[0]} {_short(sums[found[0]])}"
 
 
-def _ledger_rules(
-    kind: str, numbers: dict[str, Fraction], reserve: Fraction, rule: object, order: int | None
-) -> dict[str, Any]:
-    if kind == "PureDP":
-        return {"epsilon": lambda total: total <= numbers["epsilon"]}
-    if kind == "GaussianDP":
-        return {"mu_squared": lambda total: total <= numbers["mu"] ** 2}
-    if kind == "ZCDP":
-        return {"rho": lambda total: total <= numbers["rho"]}
-    if kind == "RenyiDP":
-        return {"renyi": lambda total: order == numbers["order"] and total <= numbers["divergence"]}
-    epsilon, left = numbers["epsilon"], numbers["delta"] - reserve
-    if left <= 0:
-        raise Rejected("the reserve must be below delta")
-    if rule == "gaussian":
-        return {"mu_squared": lambda total: gaussian_within(total, epsilon, left)}
-    rules = {
-        "epsilon": lambda total: total <= epsilon,
-        "mu_squared": lambda total: gaussian_within(total, epsilon, left / 2),
-    }
-    return rules if order is None else rules | {"renyi": lambda total: _renyi_within(total, epsilon, left / 2, order)}
+def _covers(stated: dict[str, Any], costs: dict[str, Any]) -> None:
+    """Refuse stated costs below the true ones; None says that a currency does not bound the charge."""
+    for name, amount in stated.items():
+        margin = 1 if name == "delta" else 1 - Fraction(1, 2**30)
+        if amount is not None and _exact(amount, "a cost") < costs.get(name, math.inf) * margin:
+            raise NotCovered("a cost by a finer bound") if costs["loose"] else Rejected("a cost is below its plan's")
 
 
 def _renyi_within(divergence: Fraction, epsilon: Fraction, delta: Fraction, order: int) -> bool:
@@ -604,86 +607,101 @@ def _renyi_within(divergence: Fraction, epsilon: Fraction, delta: Fraction, orde
 
     R + log(1 - 1/a) - (log delta + log a)/(a - 1) <= epsilon, taken to the power of a - 1.
     """
-    s, power = order - 1, (order - 1) * (divergence - epsilon)
-    bits = 256 + 2 * max(0, -_log2(delta))
-    shrunk = Fraction(s, order) ** s  # (1 - 1/a)^(a-1)
-    return exp_bounds(power, bits)[1] * shrunk <= delta * order
+    s, bits = order - 1, 256 + 2 * max(0, -_log2(delta)) + 2 * order.bit_length()
+    shrunk = _power(Fraction(s, order), s, bits)  # (1 - 1/a)^(a-1), rounded up
+    return exp_bounds(s * (divergence - epsilon), bits)[1] * shrunk <= delta * order
 
 
 # ---------------------------------------------------------------------------------------------------------------------
 # Records and files.
 
 
+def judged(what: str, function: Callable[..., str], *given: Any) -> Verdict:
+    """What a function finds of something, as a verdict."""
+    try:
+        return Verdict("accepted", what, function(*given))
+    except Rejected as problem:
+        return Verdict("rejected", what, str(problem))
+    except NotCovered as problem:
+        return Verdict("not covered", what, str(problem))
+    except RecursionError:
+        return Verdict("rejected", what, "the record is nested too deeply")
+
+
 def check(record: object, what: str = "record") -> list[Verdict]:
     """Every promise in a record, with what was found of it."""
-    try:
-        return _check(record, what)
-    except Rejected as problem:
-        return [Verdict("rejected", what, str(problem))]
-    except NotCovered as problem:
-        return [Verdict("not covered", what, str(problem))]
-    except RecursionError:
-        return [Verdict("rejected", what, "the record is nested too deeply")]
-
-
-def _check(record: object, what: str) -> list[Verdict]:
+    if isinstance(record, dict) and isinstance(record.get("charges"), list):  # a ledger's history, charge by charge
+        record = record["charges"]
     if isinstance(record, list):
-        return [verdict for at, one in enumerate(record) for verdict in check(one, f"{what}[{at}]")]
-    if not isinstance(record, dict):
-        raise Rejected("a record must be a dictionary")
-    if record.get("private", True) is not True:
-        raise Rejected("the release was made without real noise")
+        return [judged(f"{what}[{at}]", check_record, one) for at, one in enumerate(record)]
+    return [judged(what, check_record, record)]
+
+
+def check_record(record: Any) -> str:
+    """What a record promises, if it keeps it."""
+    _require(isinstance(record, dict), "a record must be a dictionary")
+    published = {"inid_release", "inid_selection", "values"} & record.keys()  # a charge says nothing of its noise
+    _require(record.get("private", not published) is True, "the release was made without real noise, or does not say")
     if "inid_publication" in record:
-        return _check_publication(record, what)
-    if "inid_release" in record and "private" not in record:
-        raise Rejected("the record does not say that its noise was real")
-    if "found" in record:  # the plan is of the counts alone, and not of the delta by which keys appear
-        raise NotCovered("keys that were found in the table")
+        return _check_publication(record)
     if isinstance(record.get("release"), dict):  # of a table's question
-        return _check(record["release"], what)
+        if "found" in record and record["release"].get("private") is True:  # its plan does not hold their delta
+            raise NotCovered("keys that were found in the table")
+        return check_record({"private": None} | record["release"])
+    if "inid_parts" in record and record.get("promise") is None:
+        raise NotCovered("a charge without a promise of the whole")
     if "inid_parts" in record:
-        check_parts(record)
-        return [Verdict("accepted", what, _in_words(record["promise"]))]
-    if "settings" in record and "charges" in record:
-        return [_ledger_verdict(record["settings"], record["charges"], what)]
-    if "plan" in record and isinstance(record["plan"], dict):
-        return _check_stated(record, what)
+        return f"{_in_words(record['promise'])}, {check_parts(record, 0)[1]}"
+    if isinstance(record.get("plan"), dict):
+        return _check_stated(record)
     if isinstance(record.get("noise"), dict):  # the plan of a table's question
-        return _check(record["noise"], what)
+        if "delta" in record:
+            raise NotCovered("keys that are to be found in the table")
+        return check_record(record["noise"])
     if "inid" in record:
         plan = check_plan(record)
-        return [Verdict("accepted", what, _in_words(record["budget"]) + f", {plan.neighbours}")]
+        return f"{_in_words(record['budget'])}, {plan.neighbours}"
     raise NotCovered("a record of this kind")
 
 
-def _check_stated(record: dict[str, Any], what: str) -> list[Verdict]:
+def _check_stated(record: dict[str, Any]) -> str:
     """A release or a charge: its plan, and that what is stated beside the plan is what the plan proves."""
     inner = record["plan"]
-    stated = record.get("certificate")
+    if "cost" in record:
+        _check_cost(record)
+        if "inid_parts" in inner and inner["promise"] is None:
+            return f"the stated cost of several parts, {inner['neighbours']}"
+    if "inid_parts" in inner:
+        return check_record(inner)
     if "inid_composition" in inner:
         raise NotCovered("a composition, as of training on samples")
-    if "inid_parts" in inner:
-        check_parts(inner)
-        return [Verdict("accepted", what, _in_words(inner["promise"]))]
     plan = check_plan(inner)
     words = {"statement", "arithmetic", "sensitivity"}  # shown to people, and not checked here
-    stated = _has(stated, {"promise", "mechanism", "dimension", "spent", "fingerprint", *words}, "a certificate")
-    if not all(isinstance(stated[word], str) and stated[word] for word in words):
-        raise Rejected("a certificate must say in words what was checked")
-    amount, said = spent(plan), _number(stated["spent"], "what is spent")
-    if not amount <= said <= amount * (1 + Fraction(1, 2**44)) or stated["fingerprint"] != _fingerprint(inner):
-        raise Rejected("the certificate is not the one that the plan proves")
-    if stated.get("promise") != _in_words(inner["budget"]):
-        raise Rejected("the certificate names another promise than the plan")
-    if stated.get("dimension") != plan.dimension or stated.get("mechanism") != plan.mechanism:
-        raise Rejected("the certificate is of other noise than the plan's")
-    values = record.get("values")
-    numbers = isinstance(values, list) and all(
-        type(value) in (int, float) and abs(value) <= sys.float_info.max for value in values
-    )
-    if "inid_release" in record and not (numbers and len(values) == plan.dimension):  # type: ignore[arg-type]
-        raise Rejected("the release has another number of values than its plan")
-    return [Verdict("accepted", what, f"{_in_words(inner['budget'])}, {plan.neighbours}")]
+    facts = {"promise", "mechanism", "dimension", "spent", "fingerprint", *words}
+    stated = _has(record.get("certificate"), facts, "a certificate")
+    said = all(isinstance(stated[word], str) and stated[word] for word in words)
+    _require(said, "a certificate must say in words what was checked")
+    amount, number = spent(plan), _number(stated["spent"], "what is spent")
+    proved = amount <= number <= amount * (1 + Fraction(1, 2**44)) and stated["fingerprint"] == _fingerprint(inner)
+    _require(proved, "the certificate is not the one that the plan proves")
+    _require(stated["promise"] == _in_words(inner["budget"]), "the certificate names another promise than the plan")
+    same = stated["dimension"] == plan.dimension and stated["mechanism"] == plan.mechanism
+    _require(same, "the certificate is of other noise than the plan's")
+    values = record.get("values") if isinstance(record.get("values"), list) else []
+    finite = all(type(value) in (int, float) and abs(value) <= sys.float_info.max for value in values)
+    whole = "inid_release" not in record or (finite and len(values) == plan.dimension)
+    _require(whole, "the release must hold one finite number for each coordinate of its plan")
+    return f"{_in_words(inner['budget'])}, {plan.neighbours}"
+
+
+def _check_cost(record: dict[str, Any]) -> None:
+    """Refuse a charge whose stated cost is below what its plan takes, or that names another relation."""
+    stated, order, more = record["cost"], _order(record.get("order")), record.get("delta_taken", "0")
+    costs, relation, taken = charge_costs(record["plan"], order)
+    same = isinstance(stated, dict) and stated and record.get("neighbours", relation) == relation
+    _require(same and (order or "renyi" not in stated), "a charge must hold its cost, and the relation of its plan")
+    _require(stated.get("delta", more) == more is not None, "a charge states one number for the delta that it takes")
+    _covers({**stated, "delta": more}, costs | {"delta": taken})
 
 
 def _fingerprint(plan: dict[str, Any]) -> str:
@@ -697,76 +715,72 @@ def _fingerprint(plan: dict[str, Any]) -> str:
     return digest.hexdigest()[:16]
 
 
-def _check_publication(record: dict[str, Any], what: str) -> list[Verdict]:
+def _check_publication(record: dict[str, Any]) -> str:
     charge, names, results = record.get("charge"), record.get("names"), record.get("results")
-    if not (isinstance(results, dict) and isinstance(names, list) and set(names) == set(results)):
-        raise Rejected("a publication must hold a result for each of its names")
-    check_parts(charge)
-    paid = [part.get("plan") for part in charge["parts"]]  # type: ignore[index]
+    whole = isinstance(results, dict) and isinstance(names, list) and sorted(map(str, names)) == sorted(results)
+    _require(whole, "a publication must hold a result for each of its names")
+    _require(isinstance(charge, dict) and "inid_parts" in charge, "a publication must hold the charge of its parts")
+    found = check_record(charge)
+    paid = [part.get("plan") for part in charge["parts"]]
     for name, result in results.items():
         release = result.get("release") if isinstance(result, dict) else None
         if not isinstance(release, dict) or release.get("plan") not in paid:
             raise NotCovered(f"the question {name[:40]!r}, whose plan is not one of the parts that were charged")
         paid.remove(release["plan"])
-        _check(result, what)
-    return [Verdict("accepted", what, f"{_in_words(charge['promise'])}, {len(names)} questions")]  # type: ignore[index]
+        check_record(result)
+    return f"{found}, {len(names)} questions"
 
 
-def _in_words(promise: object) -> str:
-    if promise is None:
-        return "no promise of the whole"
+def _in_words(promise: Any) -> str:
     kind, _ = read_promise(promise)
-    return f"{kind}({', '.join(f'{name}={promise[name]!r}' for name in PROMISES[kind])})"  # type: ignore[index]
-
-
-def _ledger_verdict(settings: object, charges: Any, what: str) -> Verdict:
-    try:
-        if not isinstance(charges, list) or not all(isinstance(one, dict) for one in charges):
-            raise Rejected("charges must be a list of records")
-        found = check_ledger(settings, [(one.get("plan"), one.get("cost")) for one in charges])
-        return Verdict("accepted", what, f"{_in_words(settings['total'])}: {found}")  # type: ignore[index]
-    except Rejected as problem:
-        return Verdict("rejected", what, str(problem))
-    except NotCovered as problem:
-        return Verdict("not covered", what, str(problem))
+    return f"{kind}({', '.join(f'{name}={promise[name]!r}' for name in PROMISES[kind])})"
 
 
 def check_file(path: str) -> list[Verdict]:
     """Every promise in a file: JSON, or a ledger in SQLite."""
     try:
         content = Path(path).read_bytes()
+        return _check_database(path) if content.startswith(b"SQLite format 3\0") else check(_read(content), path)
     except OSError as problem:
         return [Verdict("rejected", path, f"the file cannot be read: {problem.strerror}")]
-    if content.startswith(b"SQLite format 3\0"):
-        return _check_database(path)
-    try:
-        return check(json.loads(content, object_pairs_hook=_named_once), path)
-    except (ValueError, RecursionError):
-        return [Verdict("rejected", path, "the file holds no JSON, or a name twice in one object")]
+    except (sqlite3.Error, ValueError, TypeError, RecursionError):
+        return [Verdict("rejected", path, "the file is no ledger and holds no JSON, or a name twice in one object")]
 
 
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) != len(pairs):
-        raise ValueError
-    return dict(pairs)
+def _read(content: str | bytes) -> Any:
+    """What JSON says, in which no name stands twice."""
+
+    def named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) != len(pairs):
+            raise ValueError
+        return dict(pairs)
+
+    return json.loads(content, object_pairs_hook=named_once)
 
 
 def _check_database(path: str) -> list[Verdict]:
     verdicts = []
-    try:
-        with closing(sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro", uri=True)) as database:
-            for name, settings, number in database.execute("SELECT name, settings, charges FROM inid_ledgers"):
-                query = "SELECT plan, cost FROM inid_charges WHERE ledger = ? ORDER BY number"
-                rows = [(json.loads(plan), json.loads(cost)) for plan, cost in database.execute(query, (name,))]
-                what = f"{path}, ledger {name!r}"
-                if len(rows) != number:
-                    verdicts.append(Verdict("rejected", what, "charges are missing"))
-                    continue
-                charges = [{"plan": plan, "cost": cost} for plan, cost in rows]
-                verdicts.append(_ledger_verdict(json.loads(settings), charges, what))
-    except (sqlite3.Error, ValueError, TypeError, RecursionError):
-        return [Verdict("rejected", path, "the file is no ledger")]
+    with closing(sqlite3.connect(f"{Path(path).resolve().as_uri()}?mode=ro", uri=True)) as database:
+        ledgers = database.execute("SELECT name, settings, charges, digest FROM inid_ledgers").fetchall()
+        for name, settings, number, last in ledgers:
+            query = "SELECT number, time, label, plan, certificate, cost, digest FROM inid_charges WHERE ledger = ?"
+            digest, charges, whole = _chained("", settings), [], True
+            for *content, stored in database.execute(query + " ORDER BY number", (name,)):
+                digest = _chained(digest, *content)
+                whole = whole and digest == stored
+                charges.append((_read(content[3]), _read(content[5])))
+            what = f"{path}, ledger {name!r}"
+            if whole and digest == last and len(charges) == number:
+                verdicts.append(judged(what, check_ledger, _read(settings), charges))
+            else:
+                verdicts.append(Verdict("rejected", what, "charges are missing, or were changed by hand"))
     return verdicts or [Verdict("rejected", path, "the file holds no ledger")]
+
+
+def _chained(previous: str, *content: object) -> str:
+    """The digest of an entry of a ledger, which the next one holds; lengths keep ("ab", "c") from ("a", "bc")."""
+    parts = [str(part).encode() for part in (previous, *content)]
+    return hashlib.sha256(b"".join(f"{len(part)}:".encode() + part for part in parts)).hexdigest()
 
 
 def main(paths: list[str]) -> int:

@@ -64,7 +64,8 @@ def run(block, shown, namespace):
 def run_shell(block, shown):
     """Run the lines of a shell block with the `inid` under test; every one must succeed."""
     lines = [line for line in block.splitlines() if not re.match(r"(pip|make) ", line)]
-    command = f"set -euo pipefail\ninid() {{ '{sys.executable}' -m inid.cli \"$@\"; }}\n" + "\n".join(lines)
+    names = f"inid() {{ '{sys.executable}' -m inid.cli \"$@\"; }}\npython() {{ '{sys.executable}' \"$@\"; }}\n"
+    command = "set -euo pipefail\n" + names + "\n".join(lines)
     environment = os.environ | {"PYTHONPATH": str(Path(inid.__file__).parents[1]), "COLUMNS": "120", "NO_COLOR": "1"}
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -18,7 +18,7 @@ from step_state import step_state
 from svg import BLUE, GREEN, GREY, INK, ORANGE, RULE, SOFT, Picture
 
 import inid
-from inid import learn, tables
+from inid import learn, tables, testing
 
 _HERE = Path(__file__).resolve().parent
 
@@ -270,6 +270,33 @@ def audit() -> Picture:
     return picture
 
 
+def evidence() -> Picture:
+    """What one person's change costs in a replay, of what was charged: sums of clipped ages and of ages as they are."""
+    picture = Picture(
+        760, 300, "Cost of one person's change in eight replays: clipped ages stay below what was charged"
+    )
+    picture.text(20, 28, "Record and replay: what one person's change costs, of what was charged", size=15)
+    people = pd.DataFrame({"age": [30.0, 41.0, 57.0, 64.0] * 10})
+    made = inid.plan(inid.Sensitivity.box([1.0, 100.0]), inid.PureDP(epsilon=1.0))
+
+    def release(frame: pd.DataFrame, *, clips: bool) -> inid.Release:
+        ages = frame["age"].where(np.isfinite(frame["age"]), 0.0)
+        return inid.release([len(ages), float((ages.clip(0, 100) if clips else ages).sum())], made)
+
+    for place, (clips, color) in enumerate(((True, BLUE), (False, ORANGE))):
+        tape = testing.record(lambda frame, clips=clips: release(frame, clips=clips), people)
+        for row, (what, other) in enumerate(testing.neighbours_of(people, number=8, seed=4)):
+            y, spent = 44 + 27 * row, max(testing.replay(tape, other).spent)
+            picture.text(150, y + 15, what, at="end", size=12, color=SOFT)
+            picture.bar(160, y + 10 * place, max(2, 300 * min(spent, 1.9)), 9, color)
+    picture.line([(460, 40), (460, 262)], INK, width=1)
+    picture.text(466, 274, "charged", size=12, color=SOFT)
+    for x, words, color in ((160, "ages are clipped", BLUE), (300, "ages are not clipped", ORANGE)):
+        picture.dot(x, 286, color)
+        picture.text(x + 10, 290, words, color=SOFT)
+    return picture
+
+
 def migration() -> Picture:
     """Standard deviations of five means: one budget for each against one plan for all."""
     picture = Picture(760, 230, "Error of five private means: an equal split of the budget against one plan")
@@ -393,6 +420,7 @@ PICTURES = {
     "shared-budget": shared_budget,
     "two-worlds": two_worlds,
     "audit": audit,
+    "evidence": evidence,
     "migration": migration,
     "training-step": training_step,
     "training-epsilon": training_epsilon,

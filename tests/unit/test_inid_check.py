@@ -1,5 +1,6 @@
 """The small checker agrees with the library's own `verify`, and never accepts what is false."""
 
+import contextlib
 import copy
 import json
 import math
@@ -18,6 +19,7 @@ import pytest
 import inid
 import inid_check
 from inid import tables
+from inid.accounting import JointCharge
 from inid.promises import RenyiDP
 
 PROMISES = [
@@ -100,7 +102,9 @@ def mutated(record, draw):
     """A copy with one or two entries changed, and whether a change is of the size of roundings."""
     record, tiny = copy.deepcopy(record), False
     for _ in range(draw.choice([1, 1, 1, 2])):
-        path = draw.choice(list(paths(record)))
+        path = draw.choice(list(paths(record)) or [()])
+        if not path:
+            break
         holder = record
         for key in path[:-1]:
             holder = holder[key]
@@ -119,15 +123,43 @@ def mutated(record, draw):
     return record, tiny
 
 
-def is_verified(record, release):
+def is_verified(record, kind):
+    """What the library says of the part of a record that the checker reads."""
     try:
-        if release:
-            inid.verify_record(record)
-        else:
+        if kind == "plan":
             inid.NoisePlan.from_dict(record).verify()
-    except inid.InidError:
+        elif kind == "parts":
+            JointCharge.from_dict(record)
+        else:
+            inid.verify_record(proved_anew(record) if kind == "charge" else record)
+    except (inid.InidError, ValueError, TypeError, KeyError, AttributeError):  # the last four: of `proved_anew`
         return False
     return True
+
+
+def proved_anew(record):
+    """A charge with the certificate that its parts prove: the checker reads that of a single plan only."""
+    if "inid_parts" not in record["plan"]:
+        return record
+    order = None if record.get("order") is None else Fraction(record["order"])
+    proof = JointCharge.from_dict(record["plan"]).proof(tuple(record["cost"]), order)
+    return record | {"certificate": stored(proof.to_dict())}
+
+
+def histories():
+    """Ledgers of every total with charges that fit, plain and of several parts: (ledger, what it charged)."""
+    box, other = S.box([1.0, 3.0, 40.0]), S.groups(sizes=[3, 2], l1=[1.0, 2.0])
+    for total in (*PROMISES[2:], inid.PureDP(epsilon=3.0)):
+        ledger = inid.Ledger(total=total)
+        for _ in range(3):
+            for mechanism in ("gaussian", "laplace"):
+                if mechanism == "gaussian" and isinstance(total, inid.PureDP):
+                    continue
+                promise = inid.PureDP(epsilon=0.001) if mechanism == "laplace" else inid.GaussianDP(mu=0.001)
+                one = inid.plan(box, promise, mechanism=mechanism)
+                ledger.charge(one)
+                ledger.charge(inid.compose(one, inid.plan(other, promise, mechanism=mechanism)))
+        yield ledger
 
 
 def is_rounding(record):
@@ -139,22 +171,43 @@ def is_rounding(record):
     return 0 <= record["certificate"]["spent"] / proof.spent - 1 <= 2**-43
 
 
+def joint_charges():
+    """Several plans under one promise."""
+    box, ball = S.box([1.0, 3.0, 40.0]), S.ball(dimension=4, l2=1.0)
+    for promise in PROMISES:
+        if isinstance(promise, inid.PureDP):
+            yield JointCharge(promise, (inid.plan(box, inid.PureDP(epsilon=promise.epsilon / 2)),) * 2, "add_remove")
+            continue
+        part = inid.GaussianDP(mu=0.005)
+        yield JointCharge(promise, (inid.plan(box, part), inid.plan(ball, part)), "add_remove")
+        laplace = inid.plan(box, inid.PureDP(epsilon=0.004))
+        yield JointCharge(promise, (laplace, inid.plan(ball, part)), "add_remove")
+        yield JointCharge(promise, (laplace, laplace), "add_remove")
+
+
 def check_mutants(seed, number):
     draw = random.Random(seed)  # noqa: S311 - which entries change
     whole = list(plans(COVERED + OTHERS))
-    base = [(stored(plan.to_dict()), False) for plan in whole]
-    base += [(stored(inid.release([0.0] * plan.dimension, plan).to_dict()), True) for plan in whole[::7]]
+    base = [(stored(plan.to_dict()), "plan") for plan in whole]
+    base += [(stored(inid.release([0.0] * plan.dimension, plan).to_dict()), "release") for plan in whole[::7]]
+    base += 8 * [(stored(charge.to_dict()), "charge") for ledger in histories() for charge in ledger.history()[:4]]
+    base += 20 * [(stored(charge.to_dict()), "parts") for charge in joint_charges()]
     seen = {}
     for _ in range(number):
-        original, release = draw.choice(base)
+        original, kind = draw.choice(base)
         record, tiny = mutated(original, draw)
-        if release and not {"plan", "certificate", "inid_release"} <= record.keys():
+        if (
+            not {"release": {"plan", "certificate", "inid_release"}, "charge": {"cost"}}.get(kind, set())
+            <= record.keys()
+        ):
             continue
         (verdict,) = inid_check.check(record)
-        verified = is_verified(record, release)
+        verified = is_verified(record, kind)
         seen[verdict.answer, verified] = seen.get((verdict.answer, verified), 0) + 1
         if not tiny:
-            assert not (verdict.answer == "accepted" and not verified) or is_rounding(record), (verdict, record)
+            if verdict.answer == "accepted" and not verified:
+                assert kind == "release", (verdict, record)
+                assert is_rounding(record), (verdict, record)
             assert not (verdict.answer == "rejected" and verified), (verdict, record)
     assert min(seen["accepted", True], seen["rejected", False], seen["not covered", True]) >= number // 100
     return seen
@@ -223,17 +276,189 @@ def test_keys_that_were_found_verify_and_are_not_covered_by_the_checker(keys):
         tables.verify_result(record | {"digest": tables.record_digest(record)})
 
 
-def test_a_ledger_with_one_charge_too_many_or_too_few_is_not_accepted(published, tmp_path):
+def rewritten(path, settings, rows):
+    """Write over a ledger, with new digests and sums, as somebody would who knows how they are made."""
+    digest = inid_check._chained("", json.dumps(settings, sort_keys=True))
+    sums = {}
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        for number, time, label, plan, certificate, cost in rows:
+            texts = (plan, certificate, json.dumps(cost))
+            digest = inid_check._chained(digest, number, time, label, *texts)
+            database.execute(
+                "UPDATE inid_charges SET plan = ?, certificate = ?, cost = ?, digest = ? WHERE number = ?",
+                (*texts, digest, number),
+            )
+            for name, amount in cost.items():
+                absorbed = amount is None or sums.get(name, 0) is None
+                sums[name] = None if absorbed else Fraction(sums.get(name, 0)) + Fraction(amount)
+        spent = json.dumps({name: None if sum_ is None else str(sum_) for name, sum_ in sums.items()}, sort_keys=True)
+        database.execute(
+            "UPDATE inid_ledgers SET settings = ?, digest = ?, spent = ?",
+            (json.dumps(settings, sort_keys=True), digest, spent),
+        )
+        database.commit()
+
+
+def opens_and_verifies(path):
+    """What the library says of a ledger."""
+    try:
+        with inid.Ledger.open(path) as ledger:
+            ledger.verify()
+    except (inid.InidError, ValueError, TypeError, KeyError, AttributeError):
+        return False
+    return True
+
+
+def certified(plan, cost, order, certificate):
+    """The certificate of a charge, made anew where its plan proves one: the checker does not read it."""
+    try:
+        proof = (
+            JointCharge.from_dict(plan).proof(tuple(cost), order)
+            if "inid_parts" in plan
+            else inid.NoisePlan.from_dict(plan).verify()
+        )
+    except (inid.InidError, ValueError, TypeError, KeyError, AttributeError):
+        return certificate
+    return json.dumps(json.loads(certificate) | proof.to_dict())
+
+
+LEDGERS = {
+    "approx": (inid.ApproxDP(epsilon=0.2, delta=1e-5), {"reserve": 4e-6}),
+    "zero_out": (inid.ApproxDP(epsilon=1.0, delta=1e-5), {"neighbours": "zero_out"}),
+    "gaussian": (inid.ApproxDP(epsilon=1.0, delta=1e-5), {"rule": "gaussian"}),
+    "pure": (inid.PureDP(epsilon=0.2), {}),
+    "mu": (inid.GaussianDP(mu=0.2), {}),
+    "zcdp": (inid.ZCDP(rho=0.1), {}),
+    "renyi": (RenyiDP(order=8, divergence=0.1), {}),
+}
+
+
+@pytest.fixture(scope="module")
+def ledgers(tmp_path_factory):
+    """Ledgers of every kind: (path, settings, rows)."""
+    folder, found = tmp_path_factory.mktemp("ledgers"), {}
+    for name, (total, arguments) in LEDGERS.items():
+        path = folder / f"{name}.db"
+        with inid.Ledger.open(path, total=total, **arguments) as ledger:
+            for promise in (inid.PureDP(epsilon=0.005), inid.GaussianDP(mu=0.005)):
+                if isinstance(promise, inid.PureDP) or name != "pure":
+                    one = inid.plan(S.box([1.0, 3.0, 40.0]), promise)
+                    ledger.charge(one)
+                    ledger.charge(inid.compose(one, one))
+                    if "reserve" in arguments:
+                        ledger.charge(JointCharge(None, (one,), "add_remove", delta=1e-6))
+        with contextlib.closing(sqlite3.connect(path)) as database:
+            (settings,) = database.execute("SELECT settings FROM inid_ledgers").fetchone()
+            query = "SELECT number, time, label, plan, certificate, cost FROM inid_charges ORDER BY number"
+            rows = [(*row[:5], json.loads(row[5])) for row in database.execute(query)]
+        found[name] = (path, json.loads(settings), rows)
+    return found
+
+
+def forged(ledgers, name, folder, change):
+    """A changed copy of a ledger; `change` gets its settings, its plans and its costs, and changes them."""
+    path, settings, rows = copy.deepcopy(ledgers[name])
+    plans, costs = [json.loads(row[3]) for row in rows], [row[5] for row in rows]
+    change(settings, plans, costs)
+    other = folder / "forged.db"
+    other.write_bytes(path.read_bytes())
+    order = settings.get("terms", {}).get("order")
+    order = Fraction(order) if isinstance(order, str) and order.isdigit() else None
+    made = zip(rows, plans, costs, strict=True)
+    texts = [(*row[:3], json.dumps(plan), certified(plan, cost, order, row[4]), cost) for row, plan, cost in made]
+    rewritten(other, settings, texts)
+    return other
+
+
+def untouched(settings, plans, costs):
+    """A change that is none."""
+
+
+def in_a_plan(name, value):
+    return lambda settings, plans, costs: plans[0]["sensitivity"].update({name: value})
+
+
+def lease(settings, plans, costs):
+    plans[0]["inid_lease"] = 1
+
+
+def overspent(settings, plans, costs):
+    settings["total"]["epsilon"] = 0.01
+    settings["terms"]["limits"]["epsilon"] = "1/100"
+
+
+FORGERIES = {
+    "a total that is too small": ("pure", lambda s, p, c: s["total"].update(epsilon=0.001)),
+    "a limit above the total": ("mu", lambda s, p, c: s["terms"]["limits"].update(mu_squared="1")),
+    "a rule with all of delta": ("approx", lambda s, p, c: s.update(rule="gaussian")),
+    "a reserve that is too small": ("approx", lambda s, p, c: s.update(reserve=1e-9)),
+    "a reserve without delta": ("pure", lambda s, p, c: s.update(reserve=1e-6)),
+    "a ledger for other neighbours": ("mu", lambda s, p, c: s.update(neighbours="replace")),
+    "a charge for other neighbours": ("zero_out", in_a_plan("neighbours", "replace")),
+    "a wider set": ("zcdp", in_a_plan("limits", [1.0, 3.0, 80.0])),
+    "a charge that calls itself a lease": ("mu", lease),
+    "a cost that is too small": ("renyi", lambda s, p, c: c[0].update(renyi="0")),
+    "a cost of no currency": ("pure", lambda s, p, c: c[0].clear()),
+    "delta that was not counted": ("approx", lambda s, p, c: c[2].update(delta="0")),
+    "delta that was not stated": ("approx", lambda s, p, c: p[2].update(delta="1/100")),
+    "a part that holds two things": ("mu", lambda s, p, c: p[1]["parts"][0].update(promise={"kind": "PureDP"})),
+    "a total that was spent twice": ("pure", overspent),
+    "another order": ("renyi", lambda s, p, c: s["terms"].update(order="2")),
+}
+
+
+@pytest.mark.parametrize("name", LEDGERS)
+def test_ledgers_of_every_kind_are_accepted(ledgers, name, tmp_path):
+    path = forged(ledgers, name, tmp_path, untouched)
+    assert [verdict.answer for verdict in inid_check.check_file(str(path))] == ["accepted"]
+    assert opens_and_verifies(path)
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+def test_forged_ledgers_are_rejected(ledgers, what, tmp_path):
+    path = forged(ledgers, FORGERIES[what][0], tmp_path, FORGERIES[what][1])
+    assert [verdict.answer for verdict in inid_check.check_file(str(path))] == ["rejected"]
+    assert not opens_and_verifies(path)
+
+
+def test_mutated_ledgers_are_judged_as_the_library_judges_them(ledgers, tmp_path):
+    draw = random.Random(4)  # noqa: S311 - which entries change
+    for _ in range(50):
+        tiny = []
+
+        def change(settings, plans, costs, tiny=tiny):
+            many = draw.choice([[settings], plans, costs])
+            at = draw.randrange(len(many))
+            changed, small = mutated(many[at], draw)
+            tiny.append(small)
+            many[at].clear()
+            many[at].update(changed)
+
+        try:
+            path = forged(ledgers, draw.choice(list(ledgers)), tmp_path, change)
+        except (ValueError, TypeError, OverflowError):  # a cost of which nobody can make a sum
+            continue
+        (verdict,) = inid_check.check_file(str(path))
+        verified = opens_and_verifies(path)
+        if not any(tiny):
+            assert not (verdict.answer == "accepted" and not verified), verdict
+            assert not (verdict.answer == "rejected" and verified), verdict
+
+
+def test_a_ledger_that_was_changed_by_hand_is_rejected(published, tmp_path):
     content = published[1].read_bytes()
     for change in (
-        "UPDATE inid_ledgers SET settings = replace(settings, '\"epsilon\": 3.0', '\"epsilon\": 0.5')",
+        "UPDATE inid_ledgers SET settings = replace(settings, '\"epsilon\": 3.0', '\"epsilon\": 4.0')",
         "DELETE FROM inid_charges WHERE number = 2",
+        "DELETE FROM inid_charges WHERE number = 3",
+        "UPDATE inid_charges SET label = 'another' WHERE number = 1",
         "UPDATE inid_charges SET plan = replace(plan, '\"scales\": [', '\"scales\": [0.5, ')",
     ):
         path = tmp_path / "budget.db"
         path.write_bytes(content)
-        with sqlite3.connect(path) as database:
+        with contextlib.closing(sqlite3.connect(path)) as database:
             assert database.execute(change).rowcount >= 1
+            database.commit()
         (verdict,) = inid_check.check_file(str(path))
         assert verdict.answer == "rejected", (change, verdict)
 

@@ -1,22 +1,23 @@
 """Whether a ledger takes a charge: its relation, and some rule that accepts the whole history with it."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Literal, cast
 
 from inid.accounting.charges import Charge, covered
-from inid.accounting.composition import Composition, JointCharge, charge_of
-from inid.accounting.costs import Amounts, Currency, added
+from inid.accounting.composition import Composition, JointCharge, charge_of, composition_from_dict
+from inid.accounting.costs import Amounts, Currency, added, read
 from inid.accounting.history import History, left_of, spending, times
 from inid.accounting.parts import part_of
 from inid.accounting.records import Record
 from inid.accounting.rules import Settings, Terms, accepts
 from inid.curves import Subsampled
-from inid.errors import BudgetError, Words
+from inid.errors import BudgetError, GuaranteeError, Words
 from inid.mechanisms.gaussian import epsilon_of
 from inid.numbers.decimals import decimal_down, decimal_fraction, decimal_root_down
+from inid.planning import NoisePlan
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, RenyiDP
 from inid.sets import Neighbours
 
@@ -357,6 +358,36 @@ def admitted(settings: Settings, history: History, charge: Charge) -> Amounts:
         times=Words(times(history)),
         mixed=Words(met(history.sums, price) if history.charges else ""),
         **largest(terms, dict(room.amounts), settings.counted),
+    )
+
+
+def check_history(settings: Settings, records: Iterable[Record]) -> None:
+    """Refuse charges that a ledger would not have taken: for other neighbours, or beyond its total together.
+
+    Raises:
+        GuaranteeError: They do not keep the ledger's total.
+    """
+    charges, sums = tuple(records), settings.terms.nothing
+    for record in charges:
+        if not covered(settings.neighbours, cast("Neighbours", record.neighbours)):
+            raise GuaranteeError(
+                f"charge {record.id} is for other neighbours than the ledger, which counts "
+                f'"{settings.neighbours}": the two do not add up.'
+            )
+        sums = added(sums, dict(record.cost.amounts))
+    whole = settings.terms.whole and len(charges) == 1 and _is_the_whole(settings.total, _charge_again(charges[0]))
+    if not (accepts(settings.terms, sums) or (whole and all(amount is None for amount in sums.values()))):
+        raise GuaranteeError(f"the charges of the ledger do not keep its total together, {settings.total}.")
+
+
+def _charge_again(record: Record) -> Charge:
+    """What was charged, from its record."""
+    plan, taken = record.plan, read(record.delta_taken)
+    if "inid_parts" in plan:
+        parts = JointCharge.from_dict(plan)
+        return Charge.of(parts, (), None, taken - decimal_fraction(parts.delta))
+    return Charge.of(
+        composition_from_dict(plan) if "inid_composition" in plan else NoisePlan.from_dict(plan), (), None, taken
     )
 
 

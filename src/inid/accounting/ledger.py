@@ -17,6 +17,7 @@ from inid.accounting.admission import (
     NoRoomError,
     Room,
     admitted,
+    check_history,
     kind_of_charge,
     kind_of_record,
     largest,
@@ -25,7 +26,7 @@ from inid.accounting.admission import (
     room_for,
     what_fits,
 )
-from inid.accounting.composition import Composition, PlanOfTable
+from inid.accounting.composition import Composition, CompositionProof, JointProof, PlanOfTable
 from inid.accounting.costs import Amounts, Currency, Spending
 from inid.accounting.history import (
     History,
@@ -38,13 +39,13 @@ from inid.accounting.history import (
 )
 from inid.accounting.journal import Journal
 from inid.accounting.parts import PartsTable, part_of, parts_table, plans_of_one_number, read_part
-from inid.accounting.records import Receipt, Record
+from inid.accounting.records import Receipt, Record, verify_record
 from inid.accounting.rules import Rule, Settings, Terms
 from inid.accounting.stores import MemoryStore, Store, read_address
 from inid.arguments import escaped, integer, read_word, real
 from inid.errors import BudgetError, GuaranteeError, Words
 from inid.numbers.decimals import decimal_fraction
-from inid.planning import NoisePlan
+from inid.planning import Certificate, NoisePlan
 from inid.promises import Budget
 from inid.sets import Neighbours
 
@@ -214,6 +215,27 @@ class LedgerView:
     def history(self) -> tuple[Record, ...]:
         """Every charge, oldest first, read anew and checked entry by entry."""
         return self._journal.records()
+
+    def verify(self) -> tuple[Certificate | CompositionProof | JointProof, ...]:
+        """Prove every charge again, and that all of them together keep the total.
+
+        Returns:
+            The proof of each charge, oldest first.
+
+        Raises:
+            RecordError: The stored history is damaged, or a charge is not the one of its proof.
+            GuaranteeError: A charge breaks its promise or is for other neighbours, or all together exceed the total.
+
+        >>> import inid
+        >>> ledger = Ledger(total=inid.PureDP(epsilon=1.0))
+        >>> receipt = ledger.charge(inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=0.4)))
+        >>> [proof.promise for proof in ledger.verify()]
+        ['PureDP(epsilon=0.4)']
+        """
+        records = self._journal.records()
+        proofs = tuple(verify_record(record) for record in records)
+        check_history(self._settings, records)
+        return proofs
 
     def __repr__(self) -> str:
         name = f" name={self._name!r}" if self._name else ""

@@ -49,6 +49,7 @@ def deployment(record: Mapping[str, Any], ledger: Ledger | None = None) -> dict[
     composition = f"One charge under {_words(promise)}."
     if ledger is not None:
         parameters = ledger.total.to_dict()
+        ledger.verify()
         unit = ledger.unit if ledger.unit != "row" else unit
         charges = len(ledger.history())
         composition = (

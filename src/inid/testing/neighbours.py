@@ -52,17 +52,21 @@ def neighbours_of(
         rows = int(draw.integers(1, most_rows + 1))
         if relation == "add_remove" and at % 2:
             changed = _with_rows(frame, _new_rows(frame, rows, draw, person, finite=finite))
-            yield f"{rows} rows more", back(changed)
+            yield f"{_rows(rows)} more", back(changed)
             continue
         gone = _rows_of_one(frame, draw, person)
         if relation == "add_remove":
-            yield f"{int(gone.sum())} rows less", back(frame[~gone].reset_index(drop=True))
+            yield f"{_rows(int(gone.sum()))} less", back(frame[~gone].reset_index(drop=True))
         else:
             others = frame[~gone]
             new = _new_rows(frame, int(gone.sum()), draw, person, finite=finite)
             if person is not None:
                 new[person] = frame.loc[gone, person].iloc[0]
             yield "a person with other data", back(_with_rows(others, new, np.flatnonzero(gone)))
+
+
+def _rows(number: int) -> str:
+    return f"{number} row{'s' * (number != 1)}"
 
 
 def _as_frame(table: Any) -> tuple[Any, Any]:

@@ -14,6 +14,8 @@ import pytest
 
 import inid
 from inid.accounting import Ledger, Spending, verify_record
+from inid.accounting.admission import check_history
+from inid.errors import GuaranteeError
 
 LINE = inid.Sensitivity.box([1.0, 3.0])
 
@@ -345,3 +347,29 @@ def test_records_that_do_not_hold_are_refused() -> None:
     for bad in (another, claims, {**record, "certificate": None}, {**record, "plan": {}}, {}, None, "record", [record]):
         with pytest.raises(inid.RecordError):
             verify_record(bad)
+
+
+def test_a_ledger_whose_whole_promise_went_in_one_charge_verifies() -> None:
+    total = inid.ApproxDP(epsilon=1.0, delta=1e-6)
+    ledger = inid.Ledger(total=total)
+    ledger.charge(inid.plan(LINE, total, mechanism="gaussian"))
+    assert [proof.promise for proof in ledger.verify()] == [str(total)]
+    assert all(amount is None for _, amount in ledger.history()[0].cost.amounts)
+
+
+def test_a_history_beyond_its_total_or_for_other_neighbours_does_not_verify() -> None:
+    plans = {
+        relation: inid.plan(inid.Sensitivity.box([1.0], neighbours=relation), inid.PureDP(epsilon=0.6))
+        for relation in ("add_remove", "zero_out", "replace")
+    }
+    for relation, own in (("add_remove", "add_remove"), ("zero_out", "add_remove"), ("replace", "replace")):
+        ledger = inid.Ledger(total=inid.PureDP(epsilon=1.0), neighbours=relation)
+        ledger.charge(plans[own])
+        (record,) = ledger.history()
+        check_history(ledger._journal.settings, [record])
+        with pytest.raises(GuaranteeError, match="total together"):
+            check_history(ledger._journal.settings, [record, record])
+        for other in plans.keys() - {relation, "add_remove" if relation == "zero_out" else relation}:
+            foreign = replace(record, plan=plans[other].to_dict())
+            with pytest.raises(GuaranteeError, match="other neighbours"):
+                check_history(ledger._journal.settings, [foreign])

@@ -138,9 +138,7 @@ def _named_once(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _ledger(console: Console, address: str, name: str) -> None:
     with open_existing(address, name) as ledger:
-        records = ledger.history()
-        proofs = [verify_record(record) for record in records]
-        text = str(ledger)
+        records, proofs, text = ledger.history(), ledger.verify(), str(ledger)
     console.document(
         {
             "command": "verify",
@@ -153,7 +151,9 @@ def _ledger(console: Console, address: str, name: str) -> None:
         }
     )
     count = "1 charge, its" if len(records) == 1 else f"{len(records)} charges, their"
-    console.line(f"The ledger holds: {count} chain unbroken, every plan proved again.")
+    console.line(
+        f"The ledger holds: {count} chain unbroken, every plan proved again, and together they keep its total."
+    )
     console.lines(text)
 
 
