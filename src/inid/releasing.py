@@ -19,7 +19,7 @@ from inid.errors import ArgumentError, GuaranteeError, RecordError
 from inid.noise import RandomSource, add_noise, current_source, effective_scales, grid
 from inid.noise.exact_draws import noisy_argmax
 from inid.noise.grid_noise import check_scales, limits
-from inid.planning import AccuracyPlan, Certificate, NoisePlan, plan
+from inid.planning import AccuracyPlan, Certificate, NoisePlan, StaircasePlan, plan
 from inid.promises import Budget, GaussianDP
 from inid.sets import Neighbours, Sensitivity
 
@@ -54,7 +54,7 @@ class Release:
     time: dt.datetime
     charge: int | None = None
 
-    def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
+    def interval(self, level: float = 0.95, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
         """Bounds around each value that hold the exact answer with the given probability, coordinate by coordinate.
 
         They depend on public scales alone: the quantile of the noise and half a step of the grid. They say nothing of
@@ -62,6 +62,8 @@ class Release:
 
         Args:
             level: The probability, above 0 and below 1.
+            simultaneous: Whether the bounds hold for all coordinates at once with this probability. Independent noise
+                gives each of K coordinates the probability level^(1/K); staircase noise each block, as a whole.
 
         >>> import inid
         >>> p = inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=1.0))
@@ -73,7 +75,12 @@ class Release:
         gamma = 1 - real("level", level, above=0, cure="pass a probability such as 0.95")
         if not gamma > 0:
             raise ArgumentError(f"level must be a probability below 1, got {shown(level)}: pass 0.95, say.")
+        if isinstance(self.plan, StaircasePlan):
+            reach = self.plan.joint_half_widths(1 - gamma) if simultaneous else self.plan.half_widths(gamma)
+            return self.values - reach, self.values + reach
         scales = effective_scales(self.plan.scales)
+        if simultaneous:
+            gamma = -math.expm1(math.log1p(-gamma) / max(int(np.count_nonzero(scales)), 1))
         quantile = -float(ndtri(gamma / 2)) if self.plan.mechanism == "gaussian" else -math.log(gamma)
         reach = quantile * scales + grid(scales) / 2
         return self.values - reach, self.values + reach
@@ -132,6 +139,8 @@ class AddNoise:
 
     def draw(self, exact: Any, noise: NoisePlan, source: RandomSource) -> Drawn:
         """The noisy numbers."""
+        if isinstance(noise, StaircasePlan):
+            return Drawn(noise.draw(exact, source))
         return Drawn(add_noise(exact, noise.scales, noise.mechanism, source))
 
 

@@ -8,6 +8,12 @@ A plan has proved its promise, and its noise has an exact supremum over the sens
     rho         m / 2                        min(e^2 / 2, e)
     renyi       a m / 2                      min(e, a e^2 / 2, the divergence of the plan's own ratios)
 
+    currency    staircase noise, blocks of epsilon e_g that are exactly mu_g-GDP
+    epsilon     e, the sum of the e_g
+    mu_squared  the sum of mu_g^2, or what e implies
+    rho         min(sum of e_g^2 / 2, e)
+    renyi       min(e, a times rho, the sum of the blocks' own divergences)
+
 where m is the promise's mu^2 (GaussianDP) or 2 rho (ZCDP) and otherwise the supremum of sum d_i^2 / sigma_i^2, and e is
 the promise's epsilon (PureDP) and otherwise the supremum of sum |d_i| / beta_i. In the currency of its own promise a
 plan costs the decimal that was promised, whatever its noise: so the user's own arithmetic adds up.
@@ -39,7 +45,7 @@ from inid.errors import ArgumentError, RecordError
 from inid.mechanisms.laplace import laplace_mu_squared
 from inid.numbers.decimals import decimal_fraction
 from inid.numbers.enclosures import enclose, exp, log
-from inid.planning import NoisePlan
+from inid.planning import NoisePlan, StaircasePlan
 from inid.promises import ZCDP, Budget, GaussianDP, PureDP, RenyiDP
 
 # Exact amounts of privacy: rationals inside, text when stored, short decimals when shown.
@@ -210,7 +216,9 @@ def costs(
         found["renyi"] = decimal_fraction(budget.divergence)
     wanted = tuple(currencies)
     missing = [currency for currency in wanted if currency not in found]
-    if missing:
+    if missing and isinstance(plan, StaircasePlan):
+        found |= {currency: _of_staircase(plan, currency, order) for currency in missing}
+    elif missing:
         base = _base(plan)
         for currency in missing:
             found[currency] = (_of_gaussian if plan.mechanism == "gaussian" else _of_laplace)(
@@ -357,6 +365,15 @@ def _laplace_renyi(plan: NoisePlan, epsilon: Fraction, order: Fraction) -> Fract
         return min(simple, Fraction(renyi(loss, float(order)))) if loss.ratios.size else simple
     except ArgumentError:  # a ratio beyond what a curve accounts for; the simple bound has no such limit
         return simple
+
+
+def _of_staircase(plan: StaircasePlan, currency: Currency, order: Fraction | None) -> Fraction:
+    """The sum over blocks: each is exactly mu-GDP; of zCDP only epsilon^2 / 2 is proved."""
+    if currency == "epsilon":
+        return plan.spent
+    if currency == "mu_squared":
+        return plan.mu_squared
+    return _shortened(plan.rho if currency == "rho" else plan.renyi(_known(order)))
 
 
 def _known(order: Fraction | None) -> Fraction:

@@ -22,7 +22,7 @@ from inid.errors import ArgumentError, BudgetError
 from inid.mechanisms import MechanismName
 from inid.numbers.decimals import decimal_down, decimal_root_down
 from inid.planning import NoisePlan
-from inid.planning.plan import plan
+from inid.planning.plan import plan_independent
 from inid.promises import ZCDP, Budget, GaussianDP, PureDP, RenyiDP
 from inid.sets import Neighbours, Sensitivity
 
@@ -93,7 +93,7 @@ def parts_table(total: Budget, terms: Terms, share: Fraction) -> PartsTable:
             promise = part_of(terms, currency, share * limit)
         except BudgetError:
             continue
-        one, many = (plan(Sensitivity.box([1.0], counts=[n]), promise) for n in (1, _MANY))
+        one, many = (plan_independent(Sensitivity.box([1.0], counts=[n]), promise) for n in (1, _MANY))
         rows.append(
             {
                 "currency": _WORDS[currency],
@@ -111,7 +111,7 @@ def plans_of_one_number(promise: Budget, neighbours: Neighbours) -> list[NoisePl
     """Plans for a single number under a promise, one for each kind of noise that it allows."""
     single = Sensitivity.box([1.0], neighbours=neighbours)
     kinds: tuple[MechanismName, ...] = ("laplace",) if isinstance(promise, PureDP) else ("laplace", "gaussian")
-    return [plan(single, promise, mechanism=kind) for kind in kinds]
+    return [plan_independent(single, promise, mechanism=kind) for kind in kinds]
 
 
 def _promise(promise: Budget) -> str:

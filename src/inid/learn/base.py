@@ -23,7 +23,7 @@ from inid.learn.inputs import Labels, Matrix, read_labels, read_matrix
 from inid.learn.not_private_steps import readers_around, warn_of_readers
 from inid.learn.parameters import estimator, read_keywords
 from inid.learn.significance import noise_diagnosis, warn_of_noise
-from inid.planning import NoisePlan, plan
+from inid.planning import NoisePlan, plan_independent
 from inid.promises import Budget, PureDP
 from inid.sets import Neighbours, Sensitivity
 from inid.tables import Table
@@ -58,7 +58,7 @@ def check_room(ledger: Ledger | None, whole: Budget, relation: Neighbours) -> No
     """Refuse a fit of several charges that the ledger has no room for before any of them is made."""
     if ledger is None:
         return
-    one = plan(Sensitivity.box([1.0], neighbours=relation), whole)
+    one = plan_independent(Sensitivity.box([1.0], neighbours=relation), whole)
     if hasattr(ledger, "can_afford") and not ledger.can_afford(one):
         raise BudgetError(f"the ledger has no room for {whole}, which the whole fit costs: nothing was charged.")
 

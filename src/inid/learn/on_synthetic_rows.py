@@ -25,7 +25,7 @@ from inid.learn.parameters import estimator
 from inid.learn.preprocessing import PublicCategories
 from inid.learn.public_units import MOST_ROWS, Units, cover_answers
 from inid.learn.significance import NoisyFitWarning
-from inid.planning import plan
+from inid.planning import plan_independent
 from inid.promises import Budget, PureDP
 from inid.releasing import release
 from inid.sets import Neighbours, Sensitivity
@@ -188,7 +188,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         middles, halves = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
         norm = 2.0 if relation == "replace" else 1.0
         sums = Sensitivity.groups(sizes=[middles.size], l1=[norm], neighbours=relation)
-        noise = cover_answers(plan(sums, part), float(MOST_ROWS))
+        noise = cover_answers(plan_independent(sums, part), float(MOST_ROWS))
 
         def exact() -> Floats:
             bins = target()

@@ -26,7 +26,7 @@ from inid.learn.parameters import estimator
 from inid.learn.public_units import MOST_ROWS, cover_answers, exact_floats, row_products, row_sums
 from inid.learn.significance import components_diagnosis, warn_of_noise
 from inid.learn.table_sums import TableRows, check_table
-from inid.planning import plan
+from inid.planning import plan_independent
 from inid.releasing import release
 from inid.sets import Neighbours, Sensitivity
 from inid.tables import Table
@@ -115,7 +115,9 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
             reach = limits.reach * (2 if relation == "replace" else 1)
             sensitivity = Sensitivity.box(np.append(reach, [1.0] * secret), neighbours=relation)
         weights, products = limits.weights(center, secret), width * (width + 1) // 2
-        noise = plan(sensitivity, budget, mechanism=self.mechanism, allocation=self.allocation, weights=weights)
+        noise = plan_independent(
+            sensitivity, budget, mechanism=self.mechanism, allocation=self.allocation, weights=weights
+        )
         largest = np.concatenate([np.full(products, norm**2), [norm] * (width * center), [1.0] * secret])
         noise = cover_answers(noise, most * largest)
 

@@ -9,6 +9,8 @@ from inid.mechanisms.mechanism import (
     Mechanism,
     MechanismChoice,
     MechanismName,
+    NoiseChoice,
+    NoiseName,
     log2_least_error,
     optimal_shape,
 )
@@ -20,6 +22,8 @@ __all__ = [
     "Mechanism",
     "MechanismChoice",
     "MechanismName",
+    "NoiseChoice",
+    "NoiseName",
     "log2_least_error",
     "optimal_shape",
 ]

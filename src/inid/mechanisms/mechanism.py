@@ -20,12 +20,15 @@ from inid.arguments import Floats, choice
 from inid.numbers.sums import Counts, log2_sum
 
 __all__ = [
-    "GAUSSIAN", "LAPLACE", "Exponent", "Mechanism", "MechanismChoice", "MechanismName", "log2_least_error",
+    "GAUSSIAN", "LAPLACE", "Exponent", "Mechanism", "MechanismChoice", "MechanismName", "NoiseChoice",
+    "NoiseName", "log2_least_error",
     "optimal_shape",
 ]  # fmt: skip
 
 MechanismName = Literal["gaussian", "laplace"]
 MechanismChoice = Literal["auto", "gaussian", "laplace"]
+NoiseName = Literal["gaussian", "laplace", "staircase"]  # staircase noise is drawn jointly, and is not a `Mechanism`
+NoiseChoice = Literal["auto", "gaussian", "laplace", "staircase"]
 Exponent = Literal[1, 2]
 
 

@@ -19,6 +19,6 @@ from inid.noise.grid_noise import (
 from inid.noise.law_tables import Law, Layout, decay, density, law
 from inid.noise.prepared_noise import PreparedNoise
 from inid.noise.source import RandomSource, SharedSource, current_source, source_in_use
-from inid.noise.staircase import BlockLaw, StepTable, draw_blocks, step_table, uniform_within
+from inid.noise.staircase import BlockLaw, StepTable, add_block_noise, draw_blocks, step_table, uniform_within
 
 __all__ = ["RandomSource", "add_noise", "current_source", "effective_scales", "grid", "limits"]

@@ -22,15 +22,17 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inid.errors import GuaranteeError
 from inid.noise.exact_draws import Bits
+from inid.noise.grid_noise import FARTHEST
 from inid.noise.source import RandomSource
 
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _PRECISION = 160
@@ -302,3 +304,46 @@ def _below_large(widths: NDArray[np.uint64], source: RandomSource) -> Integers:
         drawn[again] = source.words(again.size) & masks[again]
         again = again[drawn[again] >= widths[again]]
     return drawn.astype(np.int64)
+
+
+# Noise on floats: each number is rounded to its grid first, and the whole block then moves in whole steps.
+
+_FARTHEST_STEPS = 1000  # binary orders of magnitude
+
+
+def add_block_noise(values: Floats, law: BlockLaw, grid: Floats, source: RandomSource) -> Floats:
+    """Values rounded to the grids of a block, halves up, with noise that is drawn jointly in whole steps.
+
+    Statement: a change of each value by at most a_i steps costs no more than the block's epsilon. *Why.* Rounding
+    halves up is monotone and commutes with whole steps, so values at most a_i steps apart are still so after it. (Of
+    halves to even, as NumPy rounds, this is false: 0.5 and 1.5 would end two steps apart.) The sum of whole numbers is
+    rounded to a float once, at the end, so the result is a function of that sum.
+
+    NaN counts as 0, and values beyond a public limit as the limit, 2^1000 steps or 2^1022.
+    """
+    if source.recorder is not None:
+        again = partial(add_block_noise, values, law, grid)
+        scales = [law.rate, *(a * Fraction(step) for a, step in zip(law.reaches, grid.tolist(), strict=True))]
+        recorded: Floats = source.recorder.drawn("staircase", values, scales, again)
+        return recorded
+    with np.errstate(over="ignore"):
+        most = np.minimum(np.ldexp(grid, _FARTHEST_STEPS), FARTHEST)
+    scaled = np.clip(np.where(np.isnan(values), 0.0, values), -most, most) / grid
+    whole = np.floor(scaled)
+    whole += scaled - whole >= 0.5
+    noise = [0] * law.size if source.silent else law.draw(source)
+    largest = np.finfo(np.float64).max
+    return np.array(
+        [
+            _float_of((int(steps) + drawn) * Fraction(step), largest)
+            for steps, drawn, step in zip(whole.tolist(), noise, grid.tolist(), strict=True)
+        ]
+    )
+
+
+def _float_of(value: Fraction, largest: float) -> float:
+    """The nearest float, held to the largest."""
+    try:
+        return value.numerator / value.denominator
+    except OverflowError:
+        return math.copysign(largest, value)

@@ -7,7 +7,7 @@ from typing import Any
 
 from inid.arguments import Floats
 from inid.errors import GuaranteeError
-from inid.mechanisms import LAPLACE, Mechanism, MechanismName
+from inid.mechanisms import LAPLACE, Mechanism, MechanismName, NoiseName
 from inid.numbers.decimals import decimal_fraction
 from inid.numbers.sums import arithmetic_used, float_up
 from inid.planning.curve import laplace_delta
@@ -44,7 +44,7 @@ class Certificate:
     """
 
     promise: str
-    mechanism: MechanismName
+    mechanism: NoiseName
     sensitivity: Sensitivity
     statement: str
     spent: float
@@ -64,6 +64,13 @@ class Certificate:
         """What decided: "integers" or "rounding model"."""
         return self.arithmetic.partition(":")[0]
 
+    @property
+    def noise(self) -> str:
+        """How many coordinates have which noise, in words."""
+        if self.mechanism == "staircase":
+            return f"{self.sensitivity.dimension} coordinates of staircase noise, drawn jointly in blocks"
+        return f"{self.sensitivity.dimension} independent {self.mechanism} coordinates"
+
     def __repr__(self) -> str:
         return str(self)
 
@@ -71,7 +78,7 @@ class Certificate:
         unit = "mu^2" if self.mechanism == "gaussian" else "epsilon"
         return (
             f"Certificate: the noise keeps {self.promise}.\n"
-            f"  noise        {self.sensitivity.dimension} independent {self.mechanism} coordinates\n"
+            f"  noise        {self.noise}\n"
             f"  sensitivity  {self.sensitivity} (fingerprint {self.sensitivity.fingerprint})\n"
             f"  checked      {self.statement}\n"
             f"  spent        {unit} = {self.spent!r} (rounded up)\n"

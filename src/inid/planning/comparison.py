@@ -9,9 +9,10 @@ import numpy as np
 
 from inid import figures
 from inid.errors import MissingExtraError
-from inid.mechanisms import MechanismName
+from inid.mechanisms import NoiseName
 from inid.planning.noise_plan import NoisePlan, aligned
 from inid.planning.plan import plan
+from inid.planning.staircase_plan import StaircasePlan
 from inid.promises import PureDP
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _NOTHING = 1.001  # a gain below 0.1 % is called none
 class ComparisonRow:
     """One way to keep the promise: its error, the error in decibels (10 log10), and its ratio to the plan's error."""
 
-    mechanism: MechanismName
+    mechanism: NoiseName
     allocation: str
     error: float
     decibel: float
@@ -106,7 +107,9 @@ class Comparison:
 
 def compare(made: NoisePlan) -> Comparison:
     """The plan's baselines under the same promise, weights and order."""
-    mechanisms: tuple[MechanismName, ...] = ("laplace",) if isinstance(made.stated, PureDP) else ("gaussian", "laplace")
+    mechanisms: tuple[NoiseName, ...] = ("laplace",) if isinstance(made.stated, PureDP) else ("gaussian", "laplace")
+    if isinstance(made, StaircasePlan):
+        mechanisms += ("staircase",)
     rows = []
     for mechanism in mechanisms:
         for allocation in ("optimal", "iid", "spr"):

@@ -84,6 +84,23 @@ _RECORD = ("inid", "sensitivity", "budget", "mechanism", "allocation", "order", 
 _ALLOCATIONS = (*get_args(Allocation), "tolerance")
 
 
+@dataclass(frozen=True)
+class Block:
+    """Numbers whose noise is drawn together.
+
+    Attributes:
+        numbers: The places of its coordinates in the plan.
+        epsilon: What it spends, to the nearest float.
+        share: Its part of what all blocks spend.
+        offset: By what part of a step its boxes are widened.
+    """
+
+    numbers: tuple[int, ...]
+    epsilon: float
+    share: float
+    offset: float
+
+
 @dataclass(frozen=True, eq=False)
 class NoisePlan:
     """How much independent noise each coordinate gets, and the proof that it keeps the promise.
@@ -187,6 +204,18 @@ class NoisePlan:
         shares = np.exp2(logs - whole) if whole > -math.inf else np.zeros(logs.size)
         shares.flags.writeable = False
         return shares
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks of staircase noise: numbers, epsilon, share and offset of each; none of independent noise.
+
+        >>> import inid
+        >>> s = inid.Sensitivity.box([1.0, 3.0, 40.0])
+        >>> p = inid.plan(s, inid.PureDP(epsilon=1.0), mechanism="staircase")
+        >>> [(block.numbers, round(block.share, 2)) for block in p.blocks]
+        [((2,), 0.81), ((0, 1), 0.19)]
+        """
+        return ()
 
     @property
     def runs(self) -> list[tuple[float, int]]:
@@ -386,16 +415,22 @@ class NoisePlan:
             raise RecordError(f"a plan's record must be a dictionary, got {shown(record)}.")
         if record.get("inid") != RECORD_FORMAT:
             raise unread_format("the plan's record", record.get("inid"))
-        if set(record) != set(_RECORD):
-            raise RecordError(f"a plan's record must hold exactly {', '.join(_RECORD)}.")
+        joint = record.get("mechanism") == "staircase"
+        names = (set(_RECORD) - {"scales"}) | {"grid", "blocks"} if joint else set(_RECORD)
+        if set(record) != names:
+            raise RecordError(f"a plan's record must hold exactly {', '.join(sorted(names))}.")
         sensitivity = Sensitivity.from_dict(record["sensitivity"])
         try:
             weights = sensitivity.read_weights(record["weights"])
+            allocation = choice("allocation", record["allocation"], _ALLOCATIONS)
+            order = read_order(record["order"])
+            if joint:
+                from inid.planning.staircase_plan import plan_from_record
+
+                return plan_from_record(record, sensitivity, allocation, order, weights)  # type: ignore[return-value]
             count = sensitivity.limits.size if weights is None else weights.size
             scales = arguments.array("scales", record["scales"], length=count, cure="store plans as they are written")
             mechanism = choice("mechanism", record["mechanism"], get_args(MechanismName))
-            allocation = choice("allocation", record["allocation"], _ALLOCATIONS)
-            order = read_order(record["order"])
         except ArgumentError as error:
             raise RecordError(f"the plan's record does not parse: {error}") from None
         budget = budget_from_dict(record["budget"])

@@ -141,7 +141,7 @@ def certificate_terms(inputs: ReportInputs) -> list[tuple[str, str]]:
         if plan.steps:
             terms.append((f"step {at} keeps", f"{_kept(noise.budget)}, fixed in advance; what the steps cost adds up"))
         terms += [
-            ("noise", f"{proof.sensitivity.dimension} independent {proof.mechanism} coordinates"),
+            ("noise", proof.noise),
             ("sensitivity", str(proof.sensitivity)),
             ("fingerprint", proof.sensitivity.fingerprint),
             ("checked", proof.statement),

@@ -10,7 +10,7 @@ import numpy as np
 
 from inid.arguments import Floats
 from inid.mechanisms import MechanismChoice
-from inid.planning import Comparison, NoisePlan, plan
+from inid.planning import Comparison, NoisePlan, plan_independent
 from inid.promises import Budget
 from inid.report.wording import plain_ratio
 
@@ -155,7 +155,7 @@ def summarize_plan(
     own = noise.sensitivity.labels
     names = labels or (own if own and len(own) == noise.dimension else [str(at) for at in range(noise.dimension)])
     others = {
-        name: plan(
+        name: plan_independent(
             noise.sensitivity,
             noise.stated,
             mechanism=mechanism,  # type: ignore[arg-type, unused-ignore]

@@ -7,7 +7,8 @@ same code on a neighbouring table and hands out the *recorded* noisy numbers, so
     2. no number before noise is NaN or infinite                                     else: NaN
     3. no more numbers are drawn than were charged                                   else: double spending
     4. the change, in units of the noise, costs at most what was charged:
-       sum |d_i| / beta_i of Laplace noise, sum d_i^2 / sigma_i^2 of Gaussian noise   else: sensitivity
+       sum |d_i| / beta_i of Laplace noise, sum d_i^2 / sigma_i^2 of Gaussian noise,
+       epsilon of each block that a change moves by a step, of staircase noise        else: sensitivity
     5. what comes out is the same, since every noisy number is                       else: noise (something had none)
 
 Differences are compared as fractions: without a tolerance where noise is exact. The names of the five are those of the
@@ -62,6 +63,11 @@ class Draw:
         change = [other.values.get(key, 0) - self.values.get(key, 0) for key in {**self.values, **other.values}]
         if self.law == "choice":  # the range of the changes, 0 included
             return Fraction(max([0, *change]) - min([0, *change])) / self.scales[0]
+        if self.law == "staircase":  # a step costs the block's whole epsilon, however far the change goes towards it
+            rate, *reaches = self.scales
+            return max(
+                (rate * math.ceil(abs(d) / s) for d, s in zip(change, reaches, strict=True)), default=Fraction(0)
+            )
         scales = self.scales if len(self.scales) == len(change) else self.scales[:1] * len(change)
         power = 2 if self.law == "gaussian" else 1
         parts = ((abs(d), s) for d, s in zip(change, scales, strict=True) if d)
@@ -243,7 +249,7 @@ def _counted(draw: Draw) -> bool:
 
 def _costs(one: Recording, two: Recording, changes: int) -> list[tuple[str, str, Fraction | None, Fraction]]:
     """What was claimed and what the change costs, for every charge by the kind of noise, and for every own claim."""
-    times = {"gaussian": changes**2, "laplace": changes, "choice": changes}
+    times = {"gaussian": changes**2, "laplace": changes, "choice": changes, "staircase": changes}
     costs: list[tuple[str, str, Fraction | None, Fraction]] = []
     together: dict[tuple[int, str], Fraction] = {}
     for at, (a, b) in enumerate(_pairs(one, two)):
@@ -251,7 +257,7 @@ def _costs(one: Recording, two: Recording, changes: int) -> list[tuple[str, str,
             claim = times[a.law] * _claimed([a.claim], a.law) * (1 + _FLOATING)
             costs.append((f"draw {at + 1}", a.law, claim, a.cost(b)))
         else:
-            key = (a.charge, "gaussian" if a.law == "gaussian" else "laplace")
+            key = (a.charge, a.law if a.law in ("gaussian", "staircase") else "laplace")
             together[key] = together.get(key, Fraction(0)) + a.cost(b)
     for (charge, law), cost in together.items():
         charged = None if charge < 0 else times[law] * _claimed(one.charges[charge], law)

@@ -26,7 +26,7 @@ from inid.learn.bounds import Groups
 from inid.learn.descent.preliminary_release import CELLS
 from inid.learn.public_units import column_reach
 from inid.mechanisms import MechanismChoice
-from inid.planning import NoisePlan, plan
+from inid.planning import NoisePlan, plan_independent
 from inid.promises import Budget
 from inid.sets import Allocation, Neighbours, Sensitivity
 
@@ -108,7 +108,7 @@ def plan_steps(
     for size, norm, weight in steps.alone(whole, pure=mechanism == "laplace"):
         reach, weights, counts = np.append(reach, norm), np.append(weights, weight), [*counts, size]
     box = Sensitivity.box(reach, counts=counts, neighbours=steps.neighbours)
-    made = plan(box, budget, mechanism=mechanism, allocation=allocation, weights=weights)
+    made = plan_independent(box, budget, mechanism=mechanism, allocation=allocation, weights=weights)
     return made, np.arange(len(reach))
 
 
@@ -151,5 +151,5 @@ def _plan_groups(
         sizes, norms, weights = [*sizes, size], [*norms, norm], [*weights, weight]
     l1, l2 = (norms, None) if pure else (None, norms)
     everything = Sensitivity.groups(sizes=sizes, l1=l1, l2=l2, neighbours=steps.neighbours)
-    made = plan(everything, budget, mechanism=mechanism, allocation=allocation, weights=weights)
+    made = plan_independent(everything, budget, mechanism=mechanism, allocation=allocation, weights=weights)
     return made, np.asarray(rows, dtype=np.intp)

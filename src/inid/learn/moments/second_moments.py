@@ -33,7 +33,7 @@ from inid.learn.public_units import (
     scaled_rows,
 )
 from inid.mechanisms import MechanismChoice
-from inid.planning import NoisePlan, plan
+from inid.planning import NoisePlan, plan_independent
 from inid.promises import Budget, PureDP
 from inid.releasing import Release, release
 from inid.sets import Allocation, Neighbours, Sensitivity
@@ -331,7 +331,7 @@ def plan_moments(
         chosen = np.arange(largest.size) >= i.size
         part = _LAPLACE_PRELIMINARY_SHARE if laplace else _PRELIMINARY_SHARE
         weights = _raised(np.append(weights, np.zeros(2 * seen)), reach, chosen, part, laplace=laplace)
-    plans = [plan(one, budget, mechanism=mechanism, allocation=allocation, weights=weights) for one in sets]
+    plans = [plan_independent(one, budget, mechanism=mechanism, allocation=allocation, weights=weights) for one in sets]
     best = min(plans, key=lambda made: made.log2_error)
     most = MOST_ROWS if rows is None else rows
     return MomentPlan(cover_answers(best, most * largest), units, mean, rows, count, groups)

@@ -9,7 +9,7 @@ import numpy as np
 
 from inid.errors import ArgumentError, RangeError
 from inid.mechanisms import Mechanism, MechanismChoice, MechanismName
-from inid.planning import Comparison, NoisePlan, plan, plan_for_accuracy
+from inid.planning import Comparison, NoisePlan, plan_for_accuracy, plan_independent
 from inid.planning.accuracy import CheapestPlan
 from inid.planning.noise_plan import aligned, counted
 from inid.promises import Budget
@@ -379,13 +379,17 @@ def _draft(
     """A plan; "the same noise everywhere" leaves out sums of zero sensitivity, which would be no fair baseline."""
     moving = sensitivity.limits > 0
     if allocation != "iid" or moving.all() or not moving.any():
-        return plan(sensitivity, budget, mechanism=mechanism, allocation=allocation, weights=weights, order=order)
+        return plan_independent(
+            sensitivity, budget, mechanism=mechanism, allocation=allocation, weights=weights, order=order
+        )
     alpha = np.array(weights)
     record = sensitivity.to_dict() | {"limits": sensitivity.limits[moving].tolist(), "labels": None}
     if sensitivity.counts is not None:
         record["counts"] = sensitivity.counts[moving].tolist()
     part = Sensitivity.from_dict(record)
-    made = plan(part, budget, mechanism=mechanism, allocation=allocation, weights=alpha[moving], order=order)
+    made = plan_independent(
+        part, budget, mechanism=mechanism, allocation=allocation, weights=alpha[moving], order=order
+    )
     scales = np.zeros(moving.size)
     scales[moving] = made.run_scales
     return replace(made, sensitivity=sensitivity, weights=alpha, run_scales=scales)

@@ -1,0 +1,644 @@
+"""Staircase noise for a box: coordinates in blocks, each drawn jointly, with the least expected error of its kind.
+
+Laplace noise treats a person who moves d numbers at once as d separate leaks. Noise that is drawn jointly for a block
+of d numbers, from the boxes of `inid.noise.staircase`, pays once: 1/2, 0.37 and 0.22 of Laplace noise's variance for 2,
+3 and 10 equal numbers at a small epsilon, and less still at a large one. Blocks carry the paper's idea one level up:
+numbers of unlike weighted sensitivity w_i = alpha_i lambda_i go to different blocks, and epsilon is divided over blocks
+as Theorem 2 divides it over coordinates, which is the case of blocks of one.
+
+**Blocks.** At a small epsilon a block costs A / epsilon^p, A = Gamma(d + p + 1) / (d! (p + 1)) sum w_i^p, so the least
+error is (sum_g A_g^(1/(p+1)))^(p+1) / epsilon^p, at shares proportional to A_g^(1/(p+1)). The best blocks are runs of
+the sorted w: for fixed sizes and shares the error is sum v_g w_i^p, so the largest w belong where v is least. Dynamic
+programming finds the runs. At a larger epsilon the staircase's own moments decide the shares.
+
+**Privacy.** Blocks are independent, and each is log(1/rho)-DP for changes |d_i| <= a_i of its numbers in whole steps of
+their grids. So the promise is kept where every coordinate that somebody moves is in one block, a_i steps cover its
+sensitivity, and the product of the rho is at least exp(-epsilon): three statements about integers. A change of any size
+up to a_i may cost a block's whole epsilon, so shares are per block, and no part of a block has privacy of its own.
+
+Prior work: the norm whose unit ball is the sensitivity set (Hardt and Talwar 2010), in steps (Geng and Viswanath 2015
+for one number; Kulesza, Suresh and Wang 2025 in any norm, optimal for costs that grow with that norm, which a sum of
+squares is not).
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from inid.arguments import Floats, array
+from inid.curves import Loss, certified_delta, certified_epsilon
+from inid.errors import ArgumentError, BudgetError, GuaranteeError, RangeError, RecordError
+from inid.mechanisms import Mechanism, NoiseName
+from inid.mechanisms.laplace import pure_within_gaussian
+from inid.noise import RandomSource
+from inid.noise.staircase import BlockLaw, add_block_noise
+from inid.numbers.decimals import decimal_down, decimal_fraction
+from inid.numbers.enclosures import enclose, exp
+from inid.numbers.rounding import above, bisect, last_float
+from inid.numbers.sums import log2, log2_sum
+from inid.planning import staircase_law
+from inid.planning.certificate import Certificate
+from inid.planning.noise_plan import Block, NoisePlan, aligned, counted
+from inid.planning.staircase_law import StepCurve, StepLoss
+from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, budget_from_dict
+from inid.sets import Allocation, Sensitivity
+
+MOST_NUMBERS = 4096  # of one plan; more are planned with other noise
+LARGEST_EPSILON = 1e3
+_LARGEST_ORDER = 64.0
+_LONGEST = 200  # numbers of a block: under pure DP longer ones would gain 1.5 % at most
+_GRID_BITS = 30  # a grid step is at most 2^-30 of the sensitivity, which rounding widens by less than one step
+_SMALL = 0.05  # below this epsilon of a block the moments are those of the limit
+_ROUNDS = 10
+_RHO_BITS = 64
+_FINE = 256
+_LEAST, _MOST = 2.0**-960, 2.0**960  # sensitivities whose grids, and noise on them, are normal floats
+_SHOWN = 20
+
+
+def _least_moment(size: int, order: float) -> float:
+    """epsilon^p E|T|^p / lambda^p of a block of so many numbers in the limit of small epsilon."""
+    return math.exp(math.lgamma(size + order + 1) - math.lgamma(size + 1)) / (order + 1)
+
+
+_OFFSETS = tuple(j / 64 for j in range(64)) + tuple(
+    2.0**-j for j in range(7, 31)
+)  # fine where a large epsilon wants it
+
+
+@lru_cache(maxsize=4096)
+@np.errstate(under="ignore")
+def _moment(size: int, epsilon: float, order: float) -> tuple[float, float]:
+    """(E|T|^p / lambda^p, offset) of one of `size` equal numbers on a fine grid, at the best offset."""
+    if epsilon < _SMALL:
+        return _least_moment(size, order) / epsilon**order, 0.0
+    far = size + order + 12
+    k = np.arange(int((far + 9 * math.sqrt(far)) / epsilon) + 60)
+
+    def of(offset: float) -> float:
+        with np.errstate(divide="ignore"):
+            logs = size * np.log(k + offset) - epsilon * k
+        weights = np.exp(logs - logs.max())
+        return float(weights @ (k + offset) ** order) / float(weights.sum()) / (order + 1)
+
+    first = min(_OFFSETS[:64:8] if epsilon < 6 else _OFFSETS, key=of)
+    best = min((offset for offset in _OFFSETS if abs(offset - first) < 0.13), key=of)
+    return of(best), best
+
+
+@np.errstate(under="ignore")
+def _runs_of(w: Floats, order: float) -> list[list[int]]:
+    """The blocks of least error in the limit of small epsilon: runs of the sorted w, by dynamic programming."""
+    places = np.argsort(w, kind="stable")
+    size = len(w)
+    sums = np.concatenate([[0.0], np.cumsum((w[places] / w.max()) ** order)])
+    factor = np.array([_least_moment(d, order) for d in range(min(size, _LONGEST) + 1)])
+    least, cut = np.zeros(size + 1), [0] * (size + 1)
+    for end in range(1, size + 1):
+        starts = np.arange(max(0, end - _LONGEST), end)
+        costs = (factor[end - starts] * (sums[end] - sums[starts])) ** (1 / (order + 1)) + least[starts]
+        at = int(np.argmin(costs))
+        least[end], cut[end] = costs[at], int(starts[at])
+    blocks, end = [], size
+    while end:
+        blocks.append(sorted(int(place) for place in places[cut[end] : end]))
+        end = cut[end]
+    return blocks
+
+
+@np.errstate(under="ignore")
+def _shares_of(blocks: list[list[int]], w: Floats, epsilon: float, order: float) -> list[float]:
+    """The part of epsilon of each block, by at most ten damped rounds of reweighting with the staircase's moments."""
+    squares = np.array([float(((w[block] / w.max()) ** order).sum()) for block in blocks])
+    weights = np.array([_least_moment(len(block), order) for block in blocks]) * squares
+    if not (weights > 0).all():  # numbers beside which others are nothing
+        return [1 / len(blocks)] * len(blocks)
+    best, least = weights, math.inf
+    for _ in range(_ROUNDS):
+        shares = weights ** (1 / (order + 1))
+        shares /= shares.sum()
+        parts = epsilon * shares
+        moments = np.array(
+            [
+                _moment(len(block), float(f"{part:.4g}"), order)[0]
+                for block, part in zip(blocks, parts.tolist(), strict=True)
+            ]
+        )
+        error = float(moments @ squares)
+        if error < least:
+            best, least = shares, error
+        if len(blocks) == 1 or not float(parts.max()) >= _SMALL:
+            break
+        weights = np.sqrt(weights * moments * parts**order * squares)
+    return [float(share) for share in best]
+
+
+def ratio_up(epsilon: Fraction) -> Fraction:
+    """A rho of at least exp(-epsilon), by an enclosure, to 64 bits of itself and of its distance from 1."""
+    growth = exp(enclose(epsilon, _FINE), _FINE)[0]  # at most e^epsilon 2^256
+    least = Fraction(1 << _FINE, growth)
+    bits = _RHO_BITS + max(0, least.denominator.bit_length() - least.numerator.bit_length())
+    bits += max(0, epsilon.denominator.bit_length() - epsilon.numerator.bit_length())
+    return Fraction(-(-(least.numerator << bits) // least.denominator), 1 << bits)
+
+
+def grid_steps(reach: Floats) -> Floats:
+    """The grid step of each sensitivity: the power of two in (2^-31, 2^-30] of it; 0 where nothing moves."""
+    moved = (reach >= _LEAST) & (reach <= _MOST)
+    if not (moved | (reach == 0)).all():
+        raise RangeError("a sensitivity is too near the ends of the floats for staircase noise: use another unit.")
+    return np.where(moved, np.ldexp(1.0, np.frexp(reach)[1] - 1 - _GRID_BITS), 0.0)
+
+
+def block_law(reaches: Sequence[int], epsilon: Fraction, order: float, weights: Sequence[float]) -> BlockLaw:
+    """The law of a block of whole sensitivities, at the offset of least error: the sum of weights_i E|T_i|^p."""
+    rho = ratio_up(epsilon)
+    whole = tuple(reaches)
+    fine = _moment(len(whole), float(f"{float(epsilon):.4g}"), order)[1]
+    laws = {}
+    for offset in {fine} if min(whole) > 1 << 20 else {fine, 0.0, 0.25, 0.5}:
+        offsets = tuple(int(a * Fraction(offset)) for a in whole)
+        laws[offsets] = BlockLaw(whole, offsets, rho)
+    if len(laws) == 1:
+        return next(iter(laws.values()))
+    logs = np.log2(np.asarray(weights, dtype=float))
+    return min(laws.values(), key=lambda law: log2_sum(staircase_law.log2_moments(law, order) + logs, None))
+
+
+Drawn = tuple[tuple[int, ...], BlockLaw]  # the places of a block's numbers, and their law
+
+
+def staircase_plan(
+    sensitivity: Sensitivity,
+    budget: Budget,
+    *,
+    allocation: Allocation = "optimal",
+    weights: Floats | None = None,
+    order: float = 2,
+    steps: Floats | None = None,
+) -> "StaircasePlan":
+    """The blocks of least error under the largest pure epsilon that implies the promise.
+
+    A delta would buy nothing: one block gets -log(1 - delta/p) more epsilon, several hardly more, and where many blocks
+    would gain, Gaussian noise has less error.
+
+    Args:
+        sensitivity: A box; its caps are not used, since a step costs the same however small it is.
+        budget: The promise.
+        allocation: "optimal"; "iid" is one block of equal widths, "spr" blocks of one, at equal parts of epsilon.
+        weights: alpha, one per run or per coordinate.
+        order: p of the error.
+        steps: The grid of each coordinate, where values are known to lie on one: whole numbers, fixed-point sums.
+
+    Raises:
+        ArgumentError: The set is no box, or the order is too large.
+        RangeError: Too many coordinates, or a promise or sensitivity beyond what is drawn.
+    """
+    if sensitivity.kind != "box":
+        raise ArgumentError(
+            f"staircase noise is for boxes, got a {sensitivity.kind}: a step of a block may cost its whole epsilon "
+            'however small it is, which no norm bounds. Use mechanism="laplace" or "gaussian".'
+        )
+    if not order <= _LARGEST_ORDER:
+        raise ArgumentError(f"staircase noise is planned for an order of at most {_LARGEST_ORDER:g}, got {order:g}.")
+    if sensitivity.dimension > MOST_NUMBERS:
+        raise RangeError(
+            f"staircase noise is planned for at most {MOST_NUMBERS} coordinates, got {sensitivity.dimension}: use "
+            'mechanism="laplace" or "gaussian".'
+        )
+    pure = pure_promise(budget)
+    if not pure.epsilon <= LARGEST_EPSILON:
+        raise RangeError(f"staircase noise is drawn for an epsilon of at most {LARGEST_EPSILON:g}, got {pure}.")
+    reach = sensitivity.profile
+    like = np.where(reach > 0, reach.max(), 0.0) if allocation == "iid" else reach
+    grid = grid_steps(like) if steps is None else steps
+    spread = sensitivity.cells(sensitivity.limits.size if weights is None else weights.size)
+    alpha = (
+        np.ones(reach.size) if weights is None else weights if spread.counts is None else weights.repeat(spread.counts)
+    )
+    moved = np.flatnonzero(reach > 0)
+    best: StaircasePlan | None = None
+    for drawn in _candidates(reach, grid, alpha, moved, pure, order, allocation):
+        made = StaircasePlan.of(sensitivity, pure, allocation, order, weights, drawn, grid, stated=budget)
+        if best is None or made.log2_error < best.log2_error:
+            best = made
+    if best is None:  # pragma: no cover - there is always a candidate
+        raise AssertionError
+    _ = best.certificate
+    return best
+
+
+def pure_promise(budget: Budget) -> PureDP:
+    """The largest pure promise, nearly, that implies this one."""
+    if isinstance(budget, PureDP):
+        return budget
+    if isinstance(budget, ApproxDP):
+        if not budget.epsilon > 0:
+            raise BudgetError(f"staircase noise cannot keep {budget}: it needs an epsilon above 0.")
+        return PureDP(budget.epsilon)
+    if isinstance(budget, ZCDP):  # every epsilon-DP mechanism has rho = min(epsilon^2 / 2, epsilon)
+        return PureDP(decimal_down(Fraction(budget.laplace_epsilon)))
+    if isinstance(budget, RenyiDP):  # and a divergence of at most min(a epsilon^2 / 2, epsilon)
+        return PureDP(decimal_down(max(Fraction(budget.gaussian_mu), decimal_fraction(budget.divergence))))
+    assert isinstance(budget, GaussianDP)  # noqa: S101 - there are no other kinds
+    mu = decimal_fraction(budget.mu)
+    guess = float(log_ndtr(budget.mu / 2) - log_ndtr(-budget.mu / 2))
+    return PureDP(last_float(lambda e: e <= 0 or pure_within_gaussian(decimal_fraction(e), mu), guess))
+
+
+def _candidates(
+    reach: Floats, grid: Floats, alpha: Floats, moved: Any, pure: PureDP, order: float, allocation: Allocation
+) -> Iterator[list[Drawn]]:
+    """Blocks with their laws, to be compared by the error that they have."""
+    if not moved.size:
+        yield []
+        return
+    epsilon = decimal_fraction(pure.epsilon)
+    limits = reach[moved]
+    w = alpha[moved] * limits
+    whole = [
+        math.ceil(Fraction(limit) / Fraction(step))
+        for limit, step in zip(limits.tolist(), grid[moved].tolist(), strict=True)
+    ]
+    one, single = [list(range(len(w)))], [[at] for at in range(len(w))]
+    if allocation == "iid":
+        most = Fraction(float(limits.max()))
+        whole = [math.ceil(most / Fraction(step)) for step in grid[moved].tolist()]
+        choices = [(one, [1.0])]
+    elif allocation == "spr":
+        choices = [(single, [1.0] * len(w))]
+    else:
+        runs = _runs_of(w, order)
+        partitions = (
+            [runs] + ([one] if runs != one and len(w) <= _LONGEST else []) + ([single] if len(runs) < len(w) else [])
+        )
+        choices = [(blocks, _shares_of(blocks, w, float(epsilon), order)) for blocks in partitions]
+    costs = ((alpha[moved] / alpha[moved].max()) * (grid[moved] / grid[moved].max())) ** order
+    for blocks, shares in choices:
+        parts = [Fraction(share) for share in shares]
+        total = sum(parts)
+        yield [
+            (
+                tuple(int(moved[at]) for at in block),
+                block_law(
+                    [whole[at] for at in block], epsilon * part / total, order, [float(costs[at]) for at in block]
+                ),
+            )
+            for block, part in zip(blocks, parts, strict=True)
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class StaircasePlan(NoisePlan):
+    """A plan of noise that is drawn jointly in blocks. `scales` are standard deviations; shares are per block."""
+
+    mechanism: NoiseName  # type: ignore[assignment]  # of what is drawn independently, in all other plans
+    drawn: tuple[Drawn, ...] = ()
+    grid: Floats = None  # type: ignore[assignment]  # always given
+
+    @classmethod
+    def of(
+        cls,
+        sensitivity: Sensitivity,
+        budget: Budget,
+        allocation: Any,
+        order: float,
+        weights: Floats | None,
+        drawn: Sequence[Drawn],
+        grid: Floats,
+        stated: Budget | None = None,
+    ) -> Self:
+        """The plan of these blocks; nothing about them is proved yet."""
+        deviations = np.zeros(sensitivity.dimension)
+        for numbers, law in drawn:
+            logs = staircase_law.log2_moments(law, 2) / 2 + log2(grid[list(numbers)])
+            deviations[list(numbers)] = np.exp2(logs)
+        fixed = (sensitivity, budget, "staircase", allocation, order, weights, deviations)
+        return cls(*fixed, stated or budget, tuple(drawn), grid)  # type: ignore[arg-type]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        grid = np.array(self.grid, dtype=np.float64)
+        grid.flags.writeable = False
+        object.__setattr__(self, "grid", grid)
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks: numbers, epsilon, share and offset of each."""
+        rates = [law.rate for _, law in self.drawn]
+        total = math.fsum(rates)
+        return tuple(
+            Block(numbers, rate, rate / total, max(c / a for a, c in zip(law.reaches, law.offsets, strict=True)))
+            for (numbers, law), rate in zip(self.drawn, rates, strict=True)
+        )
+
+    @property
+    def law(self) -> Mechanism:
+        """There is no independent law of each coordinate.
+
+        :meta private:
+        """
+        raise ArgumentError("staircase noise is drawn jointly: it has no law of independent coordinates.")
+
+    @property
+    def spent(self) -> Fraction:
+        """The sum of the blocks' epsilons, rounded up.
+
+        :meta private:
+        """
+        return sum((Fraction(loss.epsilon) for loss in self.losses), Fraction(0))
+
+    @property
+    def std(self) -> Floats:
+        """The standard deviation of each coordinate's noise, an array of length K."""
+        return self.scales
+
+    @property
+    def shares(self) -> Floats:
+        """There are none: noise that is drawn jointly has shares per block, in `blocks`."""
+        raise ArgumentError("shares of staircase noise are per block, since it is drawn jointly: see plan.blocks.")
+
+    @property
+    def run_shares(self) -> Floats:
+        """See `shares`.
+
+        :meta private:
+        """
+        return self.shares
+
+    @cached_property
+    def log2_error(self) -> float:
+        """log2 of the expected error; -inf without noise."""
+        return self._log2_total(self._alpha, self.order)
+
+    @property
+    def mse(self) -> float:
+        """The sum of the noise variances, the paper's MSE."""
+        return 2.0 ** self._log2_total(0.0, 2.0) if self.drawn else 0.0
+
+    @property
+    def suboptimality(self) -> float | None:
+        """None: no lower bound of this kind of noise is known for a sum of errors."""
+        return None if self.drawn else 1.0
+
+    @cached_property
+    def losses(self) -> tuple[StepLoss, ...]:
+        """What each block reveals, exactly but for rounding up.
+
+        :meta private:
+        """
+        return tuple(StepLoss.of(law) for _, law in self.drawn)
+
+    @cached_property
+    def mu_squared(self) -> Fraction:
+        """A mu^2 for which the release is mu-GDP: the sum over blocks, or what its epsilon implies.
+
+        :meta private:
+        """
+        sums = sum((loss.mu_squared for loss in self.losses), Fraction(0))
+        if not self.drawn:
+            return sums
+        return min(sums, decimal_fraction(GaussianDP(self._epsilon_promised.to_gaussian().mu).mu) ** 2)
+
+    @property
+    def rho(self) -> Fraction:
+        """A rho for which the release is rho-zCDP: the sum over blocks of epsilon^2 / 2, or epsilon.
+
+        :meta private:
+        """
+        squares = sum((Fraction(loss.epsilon) ** 2 for loss in self.losses), Fraction(0))
+        epsilon = decimal_fraction(self._epsilon_promised.epsilon)
+        return min(squares / 2, epsilon**2 / 2, epsilon)
+
+    def renyi(self, order: Fraction) -> Fraction:
+        """A bound on the Renyi divergence of an order.
+
+        :meta private:
+        """
+        exact = sum((Fraction(loss.renyi(float(order))) for loss in self.losses), Fraction(0))
+        return min(exact, order * self.rho, decimal_fraction(self._epsilon_promised.epsilon))
+
+    def verify(self) -> Certificate:
+        """Re-derive the guarantee from blocks, whole sensitivities and ratios, in integer arithmetic.
+
+        Raises:
+            GuaranteeError: The blocks break the promise, by however little.
+        """
+        return prove(self)
+
+    def privacy_loss(self) -> Loss:
+        """Laplace ratios that dominate the release: composition and subsampling start from them."""
+        return staircase_law.pair_of(self.losses)
+
+    def draw(self, values: Floats, source: RandomSource) -> Floats:
+        """The values with noise, each block drawn jointly.
+
+        :meta private:
+        """
+        noisy = np.nan_to_num(np.asarray(values, dtype=np.float64)) + 0.0
+        for numbers, law in self.drawn:
+            places = list(numbers)
+            noisy[places] = add_block_noise(values[places], law, self.grid[places], source)
+        return noisy
+
+    def half_widths(self, failure: float) -> Floats:
+        """For each number, what its noise exceeds with at most this probability, half a grid step of rounding included.
+
+        :meta private:
+        """
+        widths = np.zeros(self.dimension)
+        for numbers, law in self.drawn:
+            known: dict[tuple[int, int], int] = {}
+            for at, (number, kind) in enumerate(zip(numbers, zip(law.reaches, law.offsets, strict=True), strict=True)):
+                if kind not in known:
+                    known[kind] = staircase_law.quantile(law, at, failure)
+                widths[number] = (known[kind] + 0.5) * self.grid[number]
+        return widths
+
+    def joint_half_widths(self, level: float) -> Floats:
+        """Widths that hold for all numbers at once with this probability, equally likely in each block.
+
+        :meta private:
+        """
+        widths = np.zeros(self.dimension)
+        failure = -math.expm1(math.log(level) / max(len(self.drawn), 1))
+        for numbers, law in self.drawn:
+            for number, most in zip(numbers, staircase_law.joint_quantile(law, failure), strict=True):
+                widths[number] = (most + 0.5) * self.grid[number]
+        return widths
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary, versioned; `NoisePlan.from_dict` makes the same plan of it, bit for bit."""
+        record = super().to_dict()
+        del record["scales"]
+        blocks = [
+            {"numbers": list(numbers), "reaches": list(law.reaches), "offsets": list(law.offsets), "rho": str(law.rho)}
+            for numbers, law in self.drawn
+        ]
+        return record | {"grid": self.grid.tolist(), "blocks": blocks}
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, StaircasePlan) and super().__eq__(other)
+        return same and self.drawn == other.drawn and np.array_equal(self.grid, other.grid)  # type: ignore[attr-defined]
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+    def __str__(self) -> str:
+        """The plan in a few lines: what it promises, what it costs, and its first numbers, block by block."""
+        measure = (
+            "total variance" if self.order == 2 and self.weights is None else f"expected error of order {self.order:g}"
+        )
+        blocks = counted(len(self.drawn), "block")
+        head = [
+            f"Staircase noise, {self.allocation} allocation, {self.dimension} coordinates in {blocks}",
+            f"promise: {self.budget}, neighbours: {self.sensitivity.neighbours}",
+            f"{measure}: {self.error:.6g}",
+        ]
+        labels = self.sensitivity.labels
+        named = labels is not None and len(labels) == self.dimension
+        reach = self.sensitivity.profile
+        rows = [["coordinate", "sensitivity", "standard deviation", "block", "share of the block"]]
+        for at, block in enumerate(self.blocks):
+            for number in block.numbers:
+                name = labels[number] if labels is not None and named else str(number)
+                rows.append([name, f"{reach[number]:.6g}", f"{self.scales[number]:.6g}", str(at), f"{block.share:.4f}"])
+        body = aligned(rows[: _SHOWN + 1], left=1)
+        if len(rows) > _SHOWN + 1:
+            body.append(f"... and {len(rows) - 1 - _SHOWN} more rows")
+        return "\n".join([*head, "", *body])
+
+    @property
+    def _alpha(self) -> Floats | float:
+        if self.weights is None:
+            return 0.0
+        counts = self.sensitivity.cells(self.weights.size).counts
+        return log2(self.weights if counts is None else self.weights.repeat(counts))
+
+    def _log2_total(self, alpha: Floats | float, order: float) -> float:
+        logs = np.full(self.dimension, -math.inf)
+        for numbers, law in self.drawn:
+            places = list(numbers)
+            logs[places] = staircase_law.log2_moments(law, order) + order * log2(self.grid[places])
+        return log2_sum(logs + order * alpha, None)
+
+    @property
+    def _epsilon_promised(self) -> PureDP:
+        return pure_promise(self.budget)
+
+    def _delta(self, epsilon: float, *, lower: bool) -> tuple[float, float]:
+        if not self.drawn or decimal_fraction(epsilon) >= decimal_fraction(self._epsilon_promised.epsilon):
+            return 0.0, 0.0
+        high = StepCurve.of(self.losses)
+        if high is None:
+            return 0.0, certified_delta(self.privacy_loss(), epsilon)
+        least = StepCurve.of(self.losses, upward=False) if lower else None
+        return (0.0 if least is None else least.delta(epsilon)), high.delta(epsilon)
+
+    def _epsilon(self, delta: float, *, lower: bool) -> tuple[float, float]:
+        if not self.drawn:
+            return 0.0, 0.0
+        most = self._epsilon_promised.epsilon
+        high = StepCurve.of(self.losses)
+        if high is None:
+            return 0.0, min(most, certified_epsilon(self.privacy_loss(), delta))
+        return (_inverse(StepCurve.of(self.losses, upward=False), delta, most) if lower else 0.0), _inverse(
+            high, delta, most
+        )
+
+
+def _inverse(curve: StepCurve | None, delta: float, most: float) -> float:
+    """Where a curve comes down to a delta: rounded up for an upper curve, down for a lower one."""
+    if curve is None or curve.delta(0.0) <= delta:
+        return 0.0
+    if curve.upward:
+        return -bisect(lambda negated: curve.delta(-negated) <= delta, -most, 0.0)
+    return bisect(lambda epsilon: curve.delta(epsilon) > delta, 0.0, most)
+
+
+def prove(plan: StaircasePlan) -> Certificate:
+    """Prove that blocks keep the promise: whole sensitivities, one block for each number, the product of the ratios."""
+    if not isinstance(plan.budget, PureDP):
+        raise GuaranteeError(f"staircase noise proves a pure promise, got {plan.budget}: make a new plan.")
+    reach, grid = plan.sensitivity.profile, plan.grid
+    if plan.sensitivity.kind != "box" or grid.shape != reach.shape:
+        raise GuaranteeError("staircase noise is for the coordinates of a box: make a new plan.")
+    left = set(np.flatnonzero(reach > 0).tolist())
+    product = Fraction(1)
+    for numbers, law in plan.drawn:
+        if len(numbers) != law.size or len(set(numbers)) != len(numbers) or not left.issuperset(numbers):
+            raise GuaranteeError("each coordinate that somebody moves must be in one block, once: make a new plan.")
+        left.difference_update(numbers)
+        for number, a in zip(numbers, law.reaches, strict=True):
+            step = float(grid[number])
+            if not (
+                0 < step < math.inf
+                and math.frexp(step)[0] == 0.5
+                and a * Fraction(step) >= Fraction(float(reach[number]))
+            ):
+                raise GuaranteeError(f"coordinate {number} moves farther than a step of its block: make a new plan.")
+        product *= law.rho
+    if left:
+        raise GuaranteeError(f"coordinate {min(left)} depends on people but is in no block: make a new plan.")
+    epsilon = decimal_fraction(plan.budget.epsilon)
+    if not epsilon <= LARGEST_EPSILON:
+        raise GuaranteeError(f"{plan.budget} is beyond what staircase noise is drawn for: make a new plan.")
+    bits = _FINE + product.denominator.bit_length() - product.numerator.bit_length()
+    # e^epsilon is at least its enclosure's lower end, so this proves 1 / product <= e^epsilon.
+    if not Fraction(1 << bits) <= product * exp(enclose(epsilon, bits), bits)[0]:
+        raise GuaranteeError(
+            f"the blocks do not keep {plan.budget}: the product of their ratios is below exp(-epsilon)."
+        )
+    spent = above(math.fsum(law.rate for _, law in plan.drawn))
+    return Certificate(
+        promise=str(plan.budget),
+        mechanism="staircase",
+        sensitivity=plan.sensitivity,
+        statement="each coordinate in one block, its steps as long as its limit; product of rho >= exp(-epsilon)",
+        spent=min(spent, plan.budget.epsilon),
+        arithmetic=f"integers: whole steps of {counted(len(plan.drawn), 'block')}; exp enclosed to 2^-{_FINE}",
+    )
+
+
+_RHO = re.compile(r"[1-9][0-9]{0,999}/[1-9][0-9]{0,999}", re.ASCII)
+_LONGEST_REACH = 1 << 512
+
+
+def plan_from_record(
+    record: Mapping[str, Any], sensitivity: Sensitivity, allocation: Any, order: float, weights: Floats | None
+) -> StaircasePlan:
+    """The plan of a record whose mechanism is the staircase; `verify()` checks what it promises."""
+    blocks = record["blocks"]
+    if sensitivity.dimension > MOST_NUMBERS or not (isinstance(blocks, list) and len(blocks) <= MOST_NUMBERS):
+        raise RecordError("the plan's record holds more blocks or coordinates than are planned: it was changed.")
+    grid = array("grid", record["grid"], length=sensitivity.dimension, cure="store plans as they are written")
+    drawn = [_block_from(block, sensitivity.dimension) for block in blocks]
+    if not all((grid[list(numbers)] >= _LEAST * 2.0**-40).all() for numbers, _ in drawn):
+        raise RecordError("the plan's record holds a grid that no plan has: it was changed.")
+    return StaircasePlan.of(sensitivity, budget_from_dict(record["budget"]), allocation, order, weights, drawn, grid)
+
+
+def _block_from(block: object, dimension: int) -> Drawn:
+    """One block of a record."""
+    wrong = RecordError("a block in the plan's record does not parse: store plans as they are written.")
+    if not (isinstance(block, Mapping) and set(block) == {"numbers", "reaches", "offsets", "rho"}):
+        raise wrong
+    lists, rho = [block[name] for name in ("numbers", "reaches", "offsets")], block["rho"]
+    whole = all(
+        isinstance(one, list) and one and all(type(n) is int and 0 <= n < _LONGEST_REACH for n in one) for one in lists
+    )
+    if not (whole and len({len(one) for one in lists}) == 1 and max(lists[0]) < dimension):
+        raise wrong
+    if not (isinstance(rho, str) and _RHO.fullmatch(rho) and str(Fraction(rho)) == rho):
+        raise wrong
+    try:
+        return tuple(lists[0]), BlockLaw(tuple(lists[1]), tuple(lists[2]), Fraction(rho))
+    except GuaranteeError:
+        raise wrong from None
