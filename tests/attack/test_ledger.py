@@ -39,9 +39,9 @@ def test_a_file_cut_anywhere_is_never_a_fresh_budget(tmp_path: Path) -> None:
             assert isinstance(caught.value, (inid.RecordError, inid.BudgetError)), size
         assert path.stat().st_size == size
     path.write_bytes(b"")
-    with pytest.raises(inid.RecordError, match=r"file of 0 bytes.*backup"):
+    with pytest.raises(inid.RecordError, match=r"has 0 bytes.*backup"):
         Ledger.open(path, total=TOTAL)
-    with pytest.raises(inid.RecordError, match="file of 0 bytes"):
+    with pytest.raises(inid.RecordError, match="has 0 bytes"):
         Ledger.names(path)
     path.write_bytes(whole)
     with Ledger.open(path) as ledger:

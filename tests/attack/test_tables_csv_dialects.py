@@ -79,7 +79,7 @@ ODD = [
 
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-8", "windows-1252"])
 def test_odd_bytes_in_one_row_leave_all_others_as_they_are(tmp_path, encoding):
-    """Bytes put into one row, and into two: others are read as they were, or the file is refused."""
+    """Bytes put into one row, and into two: others are read as they were; UTF-16 that is cut in two is refused."""
     path = tmp_path / "people.csv"
     lines = [
         written([row], ";", encoding).removeprefix("\ufeff".encode(encoding) if encoding in MARKS else b"")
@@ -108,7 +108,7 @@ def test_odd_bytes_in_one_row_leave_all_others_as_they_are(tmp_path, encoding):
             assert "ann" not in refusal
             continue
         assert others - {ROWS[first], ROWS[second]} <= set(read), (odd, first, second, at, read)
-    assert outcomes == {"refused", "read"}
+    assert outcomes == ({"refused", "read"} if encoding.startswith("utf-16") else {"read"})
 
 
 def test_what_may_be_a_shifted_line_feed_is_refused_in_utf_16(tmp_path):

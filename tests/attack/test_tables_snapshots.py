@@ -116,8 +116,11 @@ def test_sums_and_counts_are_of_the_same_rows(source, unit, by, columns):
 
 
 def test_a_frame_of_spark_is_read_once():
-    """Each question takes several jobs, of rows that are settled first."""
-    data = spark_frame()
+    """Each question takes several jobs: a frame that would be drawn anew by each is refused, with its cure."""
+    (drawn_anew, _) = spark_frame()
+    with pytest.raises(inid.ArgumentError, match="localCheckpoint"):
+        tables.Table(drawn_anew, **FACTS)
+    data = drawn_anew.localCheckpoint(), None
     test_sums_and_counts_are_of_the_same_rows(data, "row", {}, ["x", *WIDE])
     test_sums_and_counts_are_of_the_same_rows(data, "row", {"k": ["a", "b"], "g": [0, 1, 2]}, ["x", *WIDE])
     test_products_are_of_the_same_rows(data, "row")
