@@ -14,6 +14,7 @@ import pytest
 
 import inid
 from inid import tables
+from inid.testing import unsafe_no_noise
 from spark_session import spark_session
 from table_sums import BOUNDS, sums
 
@@ -151,6 +152,89 @@ def test_large_whole_numbers_beside_floats_and_milliseconds_are_numbers(tmp_path
     )
     assert sums(path, count=True, sum=["x"])[0] == 8
     assert sums(path, sum=["x"], missing={"x": 0})[-1] == 10 + 10 + 0.5 + 10 + 1 + 1 - 8 * 5
+
+
+NOTHING = pa.table({"v": pa.array([None, None], pa.null()), "i": [1, 2], "x": [1.0, 2.0]})
+
+
+def files(folder, *parts):
+    for at, part in enumerate(parts):
+        pq.write_table(part, folder / f"{at}.parquet")
+    return folder
+
+
+EMPTY = {
+    "arrow": lambda _: NOTHING,
+    "dictionary": lambda _: NOTHING.set_column(0, "v", NOTHING["v"].dictionary_encode()),
+    "relation": lambda _: duckdb.from_arrow(NOTHING),
+    "parquet": lambda folder: files(folder, NOTHING, NOTHING) / "0.parquet",
+    "dataset": lambda folder: ds.dataset(files(folder, NOTHING)),
+    "polars": lambda _: pl.from_arrow(NOTHING),
+    "lazy": lambda folder: pl.scan_parquet(files(folder, NOTHING) / "0.parquet"),
+    "spark": lambda _: spark_session().sql("SELECT NULL AS v, id + 1 AS i, CAST(id + 1 AS DOUBLE) AS x FROM range(2)"),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_a_column_in_which_nobody_has_a_value_serves_every_use(name, tmp_path):
+    """Writers give it a type of nothing: a refusal by that would say that nobody has a value."""
+    data = EMPTY[name](tmp_path)
+    for keys in (["a"], [1, 2], [False, True]):
+        assert not any(sums(data, count=True, by={"v": keys}))
+    assert sums(data, histogram={"v": ["a", "b"]}) == [0, 0]
+    assert sums(data, bounds={"v": (0, 10)}, count=True, sum=["v"])[:2] == [2, 0]
+    assert sums(data, unit=tables.Person("v", 1), count=True) == [0]
+    assert sums(data, unit=tables.Person("i", 1, order_by="v"), count=True) == [2]
+    for condition in ("v > 1", "v == 'a'", "v >= date('2020-01-01')", "year(v) > 1"):
+        table = tables.Table(data, bounds=BOUNDS).where(condition)
+        assert table.statistics(count=True, sum=["x"]).exact_sums().tolist()[0] == 0
+    query = tables.Table(data, domains={"v": ["a", "b"], "i": [1, 2]}).marginals([("v", "i")])
+    with unsafe_no_noise():
+        assert query.release(query.plan(inid.PureDP(1.0))) is not None
+    asked = {"query": {"sum": ["x"]}, "periods": ["a"], "contributes": 1, "promise": inid.PureDP(1.0)}
+    assert tables.plan_stream(tables.Table(data, bounds=BOUNDS, unit=tables.Person("v", 1)), **asked).listed == "str"
+
+
+@pytest.mark.parametrize("kind", ["ids", "texts", "days"])
+def test_a_file_in_which_nobody_has_a_value_changes_no_other_file(kind, tmp_path):
+    values = {"ids": [BIG, BIG + 1], "texts": ["a", "b"], "days": [dt.date(9999, 12, 31), dt.date(2020, 1, 1)]}[kind]
+    full = pa.table({"v": values, "i": [3, 4], "x": [1.0, 2.0]})
+    for at, parts in enumerate([(NOTHING, full), (full, NOTHING)]):
+        (folder := tmp_path / str(at)).mkdir()
+        files(folder, *parts)
+        for data in (str(folder / "*.parquet"), ds.dataset(folder)):
+            assert sums(data, unit=tables.Person("v", 1), count=True) == [2]
+            assert sums(data, unit=tables.Person("i", 1, order_by="v"), count=True) == [4]
+            if kind != "days":
+                assert sums(data, count=True, by={"v": values}) == [1, 1]
+            else:
+                table = tables.Table(data, bounds=BOUNDS).where("v > date('2021-01-01')")
+                assert table.statistics(count=True).exact_sums().tolist() == [1]
+
+
+@pytest.mark.parametrize("odd", [[1.0, None], [None, None]], ids=["floats", "nothing"])
+def test_a_lazy_frame_of_several_files_is_refused(odd, tmp_path):
+    """One missing id makes floats of a file's whole numbers, which stopped the query after the charge."""
+    full = pa.table({"u": [1, 2], "x": [1.0, 2.0]})
+    folder = files(tmp_path, full, pa.table({"u": odd, "x": [1.0, 2.0]}))
+    for data in (folder, folder / "*.parquet", [folder / "0.parquet", folder / "1.parquet"]):
+        with pytest.raises(inid.ArgumentError, match="several files"):
+            tables.Table(pl.scan_parquet(data))
+    full.to_pandas().to_feather(tmp_path / "0.arrow")
+    full.to_pandas().to_feather(tmp_path / "1.arrow")
+    with pytest.raises(inid.ArgumentError, match="several files"):
+        tables.Table(pl.scan_ipc(tmp_path / "*.arrow"))
+    assert sums(pl.scan_parquet(folder / "0.parquet"), unit=tables.Person("u", 1), count=True) == [2]
+
+
+def test_extensions_of_arrow_are_people_but_for_those_of_a_dataset_which_cannot_filter_by_them(tmp_path):
+    ids = pa.ExtensionArray.from_storage(pa.uuid(), pa.array([b"a" * 16, b"b" * 16, None], pa.binary(16)))
+    table = pa.table({"u": ids, "x": [1.0, 2.0, 3.0]})
+    files(tmp_path, table)
+    for data in (table, tmp_path / "0.parquet"):
+        assert sums(data, unit=tables.Person("u", 1), count=True) == [2]
+    refused(ds.dataset(tmp_path), tables.Person("u", 1), "extension")
+    assert sums(ds.dataset(tmp_path), count=True) == [3]
 
 
 def test_a_column_that_a_file_lacks_or_names_in_other_letters(tmp_path):

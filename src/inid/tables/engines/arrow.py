@@ -25,6 +25,7 @@ class DuckDBArrow(DuckDB):
     def __init__(self, data: Any) -> None:
         connection = guarded(connect, "start")
         files = _is_files(data, optional("pyarrow.dataset"))
+        data = guarded(lambda: _with_types(data), "read the columns") if files else data
         self._cast = guarded(lambda: frozenset(_cast(data)), "read the columns") if files else frozenset()
         self.overflowing = overflowing(data.schema)
         super().__init__(*read_arrow(connection, data, self._cast), connection)
@@ -35,9 +36,9 @@ class DuckDBArrow(DuckDB):
             if column in self._cast:
                 raise ArgumentError(
                     f"{name} names {column!r}, whose type in a file is not the dataset's, was inferred from the names "
-                    "of folders, or is a dictionary of texts, which stops at one that is not UTF-8: write all files "
-                    "with one type, state the types of the partitioning, or pass "
-                    'the path of the files ("people-*.parquet").'
+                    "of folders, is a dictionary of texts, which stops at one that is not UTF-8, or is an extension, "
+                    "which a dataset cannot filter by: write all files with one type, state the types of the "
+                    'partitioning, or pass the path of the files ("people-*.parquet").'
                 )
 
 
@@ -116,16 +117,35 @@ def _cast(data: Any) -> Iterator[str]:
         yield from (name for name, values in inferred if values is not None)
     types = optional("pyarrow").types
     yield from (field.name for field in data.schema if types.is_dictionary(field.type) and is_texts(field.type))
+    extension = optional("pyarrow").BaseExtensionType
+    yield from (field.name for field in data.schema if isinstance(field.type, extension))
     for fragment in data.get_fragments():
         yield from _different(fragment.physical_schema, data.schema)
 
 
+def _with_types(data: Any) -> Any:
+    """A dataset whose columns of nothing, which its first file has, are of the types of the other files."""
+    datasets, is_nothing = optional("pyarrow.dataset"), optional("pyarrow").types.is_null
+    if not isinstance(data, datasets.FileSystemDataset) or not any(is_nothing(field.type) for field in data.schema):
+        return data
+    schema = data.schema
+    for fragment in data.get_fragments():
+        for at, field in enumerate(schema):
+            own = fragment.physical_schema.get_field_index(field.name)
+            if is_nothing(field.type) and own >= 0:
+                schema = schema.set(at, field.with_type(fragment.physical_schema.field(own).type))
+    return data.replace_schema(schema)
+
+
 def _different(own: Any, dataset: Any) -> Iterator[str]:
-    """The columns that are not of the dataset's type; texts are, in each of Arrow's ways to store them."""
+    """The columns that are not of the dataset's type; texts are, in each of Arrow's ways to store them, and nothing."""
+    is_nothing = optional("pyarrow").types.is_null
     for field in own:
         at = dataset.get_field_index(field.name)
         if at >= 0 and not (
-            field.type == dataset.field(at).type or is_texts(field.type) & is_texts(dataset.field(at).type)
+            is_nothing(field.type)
+            or field.type == dataset.field(at).type
+            or is_texts(field.type) & is_texts(dataset.field(at).type)
         ):
             yield field.name
 

@@ -22,6 +22,10 @@ from inid.tables.engines.made_columns import MadeColumn, arrow_rows
 from inid.tables.engines.roles import IdKind, Role, is_text
 from inid.tables.facts import Key
 
+# DuckDB's type of a column in a role; people and orders keep their own.
+ROLE_TYPES: dict[Role, str] = {"number": "DOUBLE", "day": "DOUBLE", "year": "DOUBLE", "str": "VARCHAR", "int": "BIGINT"}
+ROLE_TYPES |= {"bool": "BOOLEAN", "raw": "INTEGER"}
+_NOTHING = '"NULL"'  # a type without values
 _ISO = "[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?"
 
 
@@ -43,13 +47,15 @@ class DuckDB(SqlEngine):
         # A connection runs one statement at a time; a second thread's would end the first one's.
         self._lock: Any = RLock()
         super().__init__(schema or relation_schema(relation, names))
+        if schema is None:
+            self.empty = nothing_in(relation)
 
     def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         parts = [f'{self._sql(column, role)} AS "{new}"' for new, (column, role) in wanted.items()]
         return optional("narwhals").from_native(self._relation.project(", ".join(parts)))
 
     def _sql(self, column: str, role: Role) -> str:
-        return plain(column, role, self.schema[column])
+        return missing(role) if column in self.empty else plain(column, role, self.schema[column])
 
     def _holds_single_values(self, column: str) -> bool:
         # An INTERVAL drops nanoseconds and takes a month for thirty days: two people would be limited as one.
@@ -125,6 +131,12 @@ class DuckDB(SqlEngine):
 def _new_name() -> str:
     """Of a table of rows that several queries read."""
     return f"inid_rows_{uuid4().hex}"
+
+
+def nothing_in(relation: Any) -> frozenset[str]:
+    """The columns of a relation that have the type of nothing."""
+    kinds = zip(relation.columns, map(str, relation.types), strict=True)
+    return frozenset(name for name, kind in kinds if kind == _NOTHING)
 
 
 def relation_schema(relation: Any, names: Sequence[str] | None = None) -> dict[str, Any]:
@@ -230,6 +242,11 @@ class DuckDBCsv(DuckDB):
 
     def _hint(self) -> str:
         return "look at its first line"  # without a header line the names would be somebody's values
+
+
+def missing(role: Role, otherwise: str = "BIGINT") -> str:
+    """SQL of a missing value of the type that a role has."""
+    return f"CAST(NULL AS {ROLE_TYPES.get(role, otherwise)})"
 
 
 def plain(column: str, role: Role, kind: Any, *, as_bytes: bool = False) -> str:

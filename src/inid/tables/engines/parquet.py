@@ -28,7 +28,7 @@ from inid.tables.engines.arrow import is_texts, overflowing, read_arrow
 from inid.tables.engines.base import Build, Engine
 from inid.tables.engines.cell_codes import CellTable
 from inid.tables.engines.csv_files import escaped, file_state, require_unchanged
-from inid.tables.engines.duckdb import DuckDB, plain, relation_schema
+from inid.tables.engines.duckdb import ROLE_TYPES, DuckDB, missing, nothing_in, plain, relation_schema
 from inid.tables.engines.guarded import EngineError, guarded, optional
 from inid.tables.engines.roles import Role, is_text
 from inid.tables.facts import Key
@@ -40,8 +40,6 @@ _SCHEMAS = """
         precision, logical_type
     FROM parquet_schema($names)
 """
-_TYPES: dict[Role, str] = {"number": "DOUBLE", "day": "DOUBLE", "year": "DOUBLE", "str": "VARCHAR", "int": "BIGINT"}
-_TYPES |= {"bool": "BOOLEAN", "raw": "INTEGER"}
 _FOLDER = re.compile(r"([^/=?]+)=[^/]*")
 _NOTE = b"ARROW:schema"
 
@@ -53,8 +51,8 @@ class _Part:
     files: tuple[str, ...]
     folders: tuple[str, ...]  # columns that stand in the names of folders, as texts
     relation: Any
-    schema: Mapping[str, Any]
-    types: Mapping[str, str]
+    types: Mapping[str, str]  # DuckDB's
+    schema: Mapping[str, Any]  # of the columns that have a type
     overflowing: frozenset[str] = frozenset()
     as_bytes: frozenset[str] = frozenset()
 
@@ -71,7 +69,7 @@ class DuckDBParquet(DuckDB):
         self._states = [(path, file_state(path)) for path in paths]
         self._parts = guarded(lambda: _parts(connection, [escaped(path) for path in paths]), "read the file")
         self.overflowing = frozenset().union(*(part.overflowing for part in self._parts))
-        names = dict.fromkeys(name for part in self._parts for name in part.schema)
+        names = dict.fromkeys(name for part in self._parts for name in part.types)
         if len({name.casefold() for name in names}) != len(names):
             raise ArgumentError("the files name a column in upper and in lower case: give it one name.")
         self._kinds = {
@@ -79,6 +77,7 @@ class DuckDBParquet(DuckDB):
         }
         schema = {name: _shared(kinds) for name, kinds in self._kinds.items()}
         super().__init__(self._parts[0].relation, connection=connection, schema=schema)
+        self.empty = frozenset(name for name, kinds in self._kinds.items() if not kinds)
 
     def kinds(self, column: str) -> Sequence[Any]:
         return self._kinds.get(column) or super().kinds(column)
@@ -94,7 +93,7 @@ class DuckDBParquet(DuckDB):
     def _sql_in(self, part: _Part, column: str, role: Role) -> str:
         """A column of some files for its role, of one type in all files; missing where they lack it."""
         if column not in part.schema:
-            return f"CAST(NULL AS {self._type(column, role)})"
+            return missing(role, self._type(column, role))
         made = plain(column, role, part.schema[column], as_bytes=column in part.as_bytes)
         several = len(self._kinds[column]) > 1 and role in ("person", "order")
         return f"CAST({made} AS {self._type(column, role)})" if several else made
@@ -102,14 +101,14 @@ class DuckDBParquet(DuckDB):
     def _type(self, column: str, role: Role) -> str:
         """DuckDB's type of a column in its role."""
         kinds = self._kinds[column]
-        if role in _TYPES:
-            return _TYPES[role]
+        if role in ROLE_TYPES:
+            return ROLE_TYPES[role]
         if all(map(is_text, kinds)):
             return "VARCHAR"
         if any(kind.is_float() for kind in kinds):
             return "DOUBLE"
         if len(kinds) == 1:
-            return next(part.types[column] for part in self._parts if column in part.types)
+            return next(part.types[column] for part in self._parts if column in part.schema)
         return "HUGEINT" if all(kind.is_integer() for kind in kinds) else "DOUBLE"
 
     # What a text that is not UTF-8 stops is run again, with texts as bytes.
@@ -191,12 +190,17 @@ def _part(connection: Any, files: tuple[str, ...], folders: tuple[str, ...], *, 
     # Types that follow from the names of folders would follow from one of them.
     options = f"hive_partitioning = {bool(folders)}, hive_types_autocast = false"
     relation = connection.sql(f"FROM read_parquet([{listed}], {options})")
-    part = _Part(files, folders, relation, relation_schema(relation), _types(relation))
+    part = _Part(files, folders, relation, _types(relation), _typed(relation))
     return _by_arrow(connection, part) if milliseconds else part
 
 
 def _types(relation: Any) -> dict[str, str]:
     return dict(zip(relation.columns, map(str, relation.types), strict=True))
+
+
+def _typed(relation: Any) -> dict[str, Any]:
+    nothing = nothing_in(relation)
+    return {name: kind for name, kind in relation_schema(relation).items() if name not in nothing}
 
 
 def _is_milliseconds(column: Sequence[Any]) -> bool:
@@ -228,9 +232,9 @@ def _by_arrow(connection: Any, part: _Part) -> _Part:
     ]
     data = datasets.FileSystemDataset(fragments, schema, reader)
     relation, _ = read_arrow(connection, data)
-    kinds = relation_schema(relation) | dict.fromkeys(texts, optional("narwhals").String())
+    kinds = _typed(relation) | dict.fromkeys(texts, optional("narwhals").String())
     far = overflowing(schema)
-    return _Part(part.files, part.folders, relation, kinds, _types(relation), far, texts - frozenset(part.folders))
+    return _Part(part.files, part.folders, relation, _types(relation), kinds, far, texts - frozenset(part.folders))
 
 
 def _plain_file(path: str) -> Any:

@@ -128,6 +128,8 @@ class Polars(Engine):
             if is_text(next(iter(schema.values()))):
                 raise ArgumentError(f"the lazy frame reads a file in which every column is of texts{_UNREADABLE}")
         super().__init__(schema)
+        kinds = guarded(self._frame.collect_schema, "read the columns")
+        self.empty = frozenset(name for name, kind in kinds.items() if kind == optional("polars").Null)
 
     def require(self, name: str, columns: Sequence[str]) -> None:
         super().require(name, columns)
@@ -142,6 +144,8 @@ class Polars(Engine):
     def _typed(self, column: str, role: Role) -> Any:
         pl, kind = optional("polars"), self.schema[column]
         value = pl.col(column)
+        if column in self.empty:
+            value = value.cast(pl.Boolean if role == "bool" else pl.Int64)
         if role == "str" or (role in ("person", "order") and is_text(kind)):
             return value.cast(pl.String)
         if role == "number":
@@ -238,8 +242,14 @@ def _reads_files(frame: Any) -> bool:
             f"the lazy frame reads a source ({others[0]}) whose types follow from values, or that stops at a value "
             "which does not fit them: pass the path of the file itself, or frame.collect()."
         )
-    files = bool(scans - {"PYTHON"})
-    if files and (not _SCANS.match(printed) or "=" in printed.partition("\n")[0]):
+    files, (first, *_) = bool(scans - {"PYTHON"}), printed.splitlines()
+    if files and ", " in first:
+        raise ArgumentError(
+            "the lazy frame reads several files, and a file whose types are not those of the first one stops it (a "
+            'missing id makes floats of whole numbers): pass the path of the files ("people-*.parquet"), or '
+            "frame.collect()."
+        )
+    if files and (not _SCANS.match(printed) or "=" in first):
         raise ArgumentError(
             "the lazy frame computes something of a file, or reads names of folders, where one value may stop it or "
             "decide a type: pass the path of the file itself (a filter is t.where), or frame.collect()."

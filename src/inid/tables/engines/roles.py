@@ -31,6 +31,7 @@ class TypedColumns:
     """What the names and types of a table's columns say, and what they refuse. No value is looked at."""
 
     view = View()
+    empty: frozenset[str] = frozenset()  # columns of the type of nothing, which writers give where nobody has a value
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         if not schema:
@@ -41,8 +42,8 @@ class TypedColumns:
         return f"{type(self).__name__}({len(self.schema)} columns)"
 
     def kinds(self, column: str) -> Sequence[Any]:
-        """The types of a column: several where it is made of files that differ."""
-        return (self.schema[column],)
+        """The types of a column: several where it is made of files that differ, and none where it is of nothing."""
+        return () if column in self.empty else (self.schema[column],)
 
     def is_float(self, column: str) -> bool:
         """Whether the column, as it is, can hold NaN."""
@@ -50,7 +51,7 @@ class TypedColumns:
 
     def is_untyped(self, column: str) -> bool:
         """Whether the column's values decide its type, so that a refusal by it would tell something of them."""
-        return False
+        return column in self.empty
 
     def may_hold_nan(self, column: str) -> bool:
         """Whether the column, read as a number, can hold NaN."""

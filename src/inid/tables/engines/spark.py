@@ -29,6 +29,7 @@ from inid.tables.engines.made_columns import MadeColumn
 from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, Role, is_text
 from inid.tables.engines.terms import OnGrid
 
+_NOTHING = {"number": "DOUBLE", "day": "DOUBLE", "year": "DOUBLE", "str": "STRING", "bool": "BOOLEAN"}
 _TOGETHER = 8  # sums by groups in one query
 _WITHOUT_GROUPS = 40  # sums over all rows: without the keys their code stays within what the JVM compiles for longer
 
@@ -262,6 +263,8 @@ class Spark(SqlEngine):
         self._frame = guarded(lambda: frame.toDF(*places), "read the columns")
         super().__init__(schema_of(optional("narwhals").from_native(self._frame), names))
         self._places = dict(zip(names, places, strict=True))
+        kinds = zip(names, self._frame.schema.fields, strict=True)
+        self.empty = frozenset(name for name, field in kinds if field.dataType.typeName() == "void")
 
     def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         return optional("narwhals").from_native(self._frame.selectExpr(*self._typed(wanted)))
@@ -277,6 +280,8 @@ class Spark(SqlEngine):
 
     def _sql(self, column: str, role: Role) -> str:
         value = self._places[column]
+        if column in self.empty:
+            return f"CAST(NULL AS {_NOTHING.get(role, 'BIGINT')})"
         if role in ("day", "year"):
             date = f"CAST({value} AS DATE)"
             number = f"CAST({'unix_date' if role == 'day' else 'year'}({date}) AS DOUBLE)"
