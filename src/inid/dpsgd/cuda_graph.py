@@ -1,4 +1,4 @@
-"""A forward and backward recorded once as a CUDA graph, and replayed: what a step costs the host, it costs once.
+"""A forward and backward recorded once as a CUDA graph, and replayed: host overhead is paid once, at capture.
 
 A private step of a network of many small layers spends most of its time on launching kernels. Physical batches have one
 public size, so that what is launched is always the same, and may be recorded. Noise is not: it is drawn in
