@@ -65,6 +65,8 @@ def test_a_text_that_is_not_unicode_is_missing(name, tmp_path):
     assert sums(data, unit=tables.Person("u", 1, order_by="k"))[0] == 3
     assert sums(data, histogram={"k": ["F", "M"]}) == [2, 1]
     table = tables.Table(data, bounds=BOUNDS, domains={"k": ["F", "M"], "u": [1, 2, 3]})
+    shared = table.per_person("u", k=tables.same("k"), x=tables.max("x", bounds=(0, 10)))
+    assert shared.statistics(count=True, by={"k": ["F", "M"]}).exact_sums().tolist() == [1, 0]
     assert table.where("k == 'F'").statistics(count=True).exact_sums().tolist() == [2]
     with unsafe_no_noise():
         keys = tables.Table(data, unit=tables.Person("u", 3)).select_partitions("k", delta=1e-6)

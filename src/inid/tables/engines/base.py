@@ -170,6 +170,10 @@ class Engine(TypedColumns, ABC):
         """The same frame without rows whose key, a column of keys, the engine would take for another one."""
         return frame
 
+    def with_least(self, frame: Any, names: Sequence[str]) -> Any:
+        """The same frame with texts among which the engine finds the least."""
+        return frame
+
     def with_ids(self, column: str, kind: IdKind) -> "Engine":
         """The same table, where two people are two keys of this kind: what else is in their column is nobody's."""
         return self  # so it is in a typed column

@@ -70,6 +70,8 @@ def people_columns(engine: "Engine", people: PersonFeatures, wanted: Mapping[str
     source = engine.seen(people.row_view)
     frame = source.counted_rows(rows)
     frame = frame.filter(~nw.col("person").is_null())
+    if texts := [name for name, (_, role) in rows.items() if role == "str"]:
+        frame = source.with_least(frame, texts)
     held = {name: source.present(name, column) for name, (column, role) in rows.items() if role == "number"}
     held |= {f"has_{name}": (~value.is_null()).cast(nw.Int64) for name, value in held.items()}
     if held:

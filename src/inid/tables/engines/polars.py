@@ -33,6 +33,12 @@ from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, Role, is_text
 from inid.tables.engines.terms import OnGrid
 from inid.tables.facts import Key
 
+# The bytes of a text that is UTF-8, in hexadecimal digits.
+_NEXT = "[89ab][0-9a-f]"
+_UTF8 = (
+    f"^(?:[0-7][0-9a-f]|(?:c[2-9a-f]|d[0-9a-f]){_NEXT}|e0[ab][0-9a-f]{_NEXT}|ed[89][0-9a-f]{_NEXT}"
+    f"|e[1-9abcef](?:{_NEXT}){{2}}|f0[9ab][0-9a-f](?:{_NEXT}){{2}}|f[1-3](?:{_NEXT}){{3}}|f48[0-9a-f](?:{_NEXT}){{2}})*$"
+)
 _BLOCKS = 64  # passes over the rows that run together
 
 
@@ -178,6 +184,13 @@ class Polars(Engine):
         # Polars does not look whether a text of Arrow's is UTF-8, and stops where Python is to have it.
         nw = optional("narwhals")
         return frame.with_columns(nw.col(name).cast(nw.Binary)) if is_text(frame.collect_schema()[name]) else frame
+
+    def with_least(self, frame: Any, names: Sequence[str]) -> Any:
+        # Polars stops where one of them is no UTF-8, and has no function that says so.
+        pl = optional("polars")
+        letters = {name: pl.col(name).cast(pl.Binary).bin.encode("hex") for name in names}
+        readable = (pl.when(own.str.contains(_UTF8)).then(pl.col(name)).alias(name) for name, own in letters.items())
+        return optional("narwhals").from_native(frame.to_native().with_columns(*readable))
 
     def cell_sums(
         self, build: Build, domains: Mapping[str, Sequence[Key]], sizes: Mapping[str, int], tables: Sequence[CellTable]
