@@ -1,9 +1,9 @@
 """What a release says of itself in the public registry of differential privacy deployments, as YAML.
 
-The registry (github.com/opendp/deployments-registry-data) describes a deployment in seven parts: product, flavor of
-privacy, privacy loss, model, accounting, implementation, resources. A record and a ledger know the privacy of it: unit,
-neighbours, parameters, mechanisms, composition, post-processing. Who publishes it, and why, only the publisher knows:
-these fields say TODO.
+The registry (github.com/opendp/deployments-registry-data, its schema of autumn 2026) describes a deployment in six
+parts: basic facts, variant of privacy, privacy loss, model, implementation, administration. A record and a ledger know
+the privacy of it: unit, neighbours, parameters, mechanisms, composition, post-processing. Who publishes it, and why,
+only the publisher knows: these fields say TODO.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ from inid.promises import budget_from_dict
 from inid.tables import verify_result
 
 _TODO = "TODO"
-_FLAVORS = {
+_VARIANTS = {  # the registry has no name for Gaussian DP, and no fields for the numbers of the last two
     "PureDP": "Pure DP",
     "ApproxDP": "Approximate DP",
     "ZCDP": "Zero-concentrated DP",
-    "GaussianDP": "Gaussian DP",
-    "RenyiDP": "Rényi DP",
+    "GaussianDP": "Custom",
+    "RenyiDP": "Renyi DP",
 }
 _RELATIONS = {
     "add_remove": "Adjacent datasets differ by the data of one {unit}, added or removed; how many there are is secret.",
@@ -45,65 +45,60 @@ def deployment(record: Mapping[str, Any], ledger: Ledger | None = None) -> dict[
     """
     plans, promise, relation, person = _facts(record)
     unit = person or "row"
-    parameters = dict(promise)
+    total = promise
     composition = f"One charge under {_words(promise)}."
     if ledger is not None:
-        parameters = ledger.total.to_dict()
         ledger.verify()
+        total = ledger.total.to_dict()
         unit = ledger.unit if ledger.unit != "row" else unit
         charges = len(ledger.history())
         composition = (
-            f"{charges} charges so far to one ledger whose total is {ledger.total}; each was committed before the data "
-            f"were read. This release was charged as {_words(promise)}. Sums per currency stay valid when later "
-            "questions depend on earlier answers."
+            f"{charges} charge{'s' * (charges != 1)} so far to one ledger whose total is {ledger.total}; each was "
+            f"committed before the data were read. This release was charged as {_words(promise)}. Sums per currency "
+            "stay valid when later questions depend on earlier answers."
         )
-    kind = parameters.pop("kind")
     return {
-        "status": "Draft",
-        "tier": _TODO,
+        "url_slug": _TODO,
         "deployment": {
-            "product": {
+            "basic": {
                 "name": _TODO,
-                "data_curators": [_TODO],
+                "data_curators": [{"data_curator_name": _TODO, "data_curator_type": _TODO}],
+                "description": _TODO,
                 "intended_use": _TODO,
                 "data_product_type": "Synthetic data" if "three_steps" in record else "Summary statistics",
                 "data_product_region": _TODO,
-                "description": _TODO,
-                "publication_date": str(_time(record))[:10],
                 "data_product_sector": _TODO,
+                "publication_date": str(_time(record))[:10],
             },
-            "dp_flavor": {
-                "name": _FLAVORS[kind],
+            "dp_variant": {
+                "variant_name": _VARIANTS[total["kind"]],
                 "data_domain": _domain(record),
                 "unprotected_quantities": "Bounds, categories, names of columns and assumed numbers of rows were "
                 "stated as public; none was taken from the data.",
             },
             "privacy_loss": {
                 "privacy_unit": unit,
-                "privacy_unit_description": _RELATIONS[relation].format(unit=unit),
-                "privacy_parameters": parameters,
+                "privacy_unit_details": _RELATIONS[relation].format(unit=unit),
+                "privacy_parameters": {name: total[name] for name in ("epsilon", "delta", "rho") if name in total},
+                "privacy_parameters_details": f"The promise is {_words(total)}.",
             },
-            "model": {
+            "deployment_model": {
                 "model_name": "Central",
                 "actors": _TODO,
-                "release_type": "Single release" if ledger is None else "Many releases",
+                "release_type": "One release" if ledger is None else "Many releases",
                 "data_source_type": _TODO,
                 "access_type": "Non-interactive",
             },
-            "accounting": {
-                "post_processing": "Means and other derived numbers, and all intervals, follow from the noisy sums.",
-                "composition": composition,
-            },
             "implementation": {
-                "pre_processing_eda_hyperparameter_tuning": _TODO,
+                "preprocessing_and_hyperparameter_tuning": _TODO,
                 "mechanisms": "\n".join(f"- {_LAWS[name]}." for name in sorted({plan["mechanism"] for plan in plans})),
+                "composition": composition,
+                "post_processing": "Means and other derived numbers, and all intervals, follow from the noisy sums.",
                 "justification": _TODO,
+                "additional_information": f"Made with inid {__version__}. The record can be proved again by `inid "
+                f"verify`, or by inid_check.py, which needs Python alone. Digest: {record.get('digest', 'none')}",
             },
-            "resources": {
-                "sources": f"Made with inid {__version__}. The record can be proved again by `inid verify`, or by "
-                f"inid_check.py, which needs Python alone. Digest: {record.get('digest', 'none')}",
-                "registry_authors": [_TODO],
-            },
+            "administrative": {"status": "Draft", "registry_authors": [_TODO], "tier": _TODO},
         },
     }
 

@@ -7,18 +7,41 @@ import yaml
 
 from command_line import run
 
-FIELDS = {
-    "product": {
-        "name", "data_curators", "intended_use", "data_product_type", "data_product_region", "description",
-        "publication_date", "data_product_sector",
-    },
-    "dp_flavor": {"name", "data_domain", "unprotected_quantities"},
-    "privacy_loss": {"privacy_unit", "privacy_unit_description", "privacy_parameters"},
-    "model": {"model_name", "actors", "release_type", "data_source_type", "access_type"},
-    "accounting": {"post_processing", "composition"},
-    "implementation": {"pre_processing_eda_hyperparameter_tuning", "mechanisms", "justification"},
-    "resources": {"sources", "registry_authors"},
+FIELDS = {  # of the registry's schema, in its order, which its pages rely on; None: TODO of the publisher
+    "basic": [
+        "name", "data_curators", "description", "intended_use", "data_product_type", "data_product_region",
+        "data_product_sector", "publication_date",
+    ],
+    "dp_variant": ["variant_name", "data_domain", "unprotected_quantities"],
+    "privacy_loss": ["privacy_unit", "privacy_unit_details", "privacy_parameters", "privacy_parameters_details"],
+    "deployment_model": ["model_name", "actors", "release_type", "data_source_type", "access_type"],
+    "implementation": [
+        "preprocessing_and_hyperparameter_tuning", "mechanisms", "composition", "post_processing", "justification",
+        "additional_information",
+    ],
+    "administrative": ["status", "registry_authors", "tier"],
 }  # fmt: skip
+WORDS = {
+    ("basic", "data_product_type"): {"Summary statistics", "Synthetic data"},
+    ("dp_variant", "variant_name"): {"Pure DP", "Approximate DP", "Zero-concentrated DP", "Renyi DP", "Custom"},
+    ("deployment_model", "model_name"): {"Local", "Central", "Shuffle", "Federated", "Varies"},
+    ("deployment_model", "release_type"): {"One release", "Many releases"},
+    ("deployment_model", "access_type"): {"Interactive", "Non-interactive"},
+    ("administrative", "status"): {"Draft"},
+}
+
+
+def checked(entry):
+    """An entry, if it has the fields and the words of the schema."""
+    assert list(entry) == ["url_slug", "deployment"]
+    deployment = entry["deployment"]
+    assert {part: list(fields) for part, fields in deployment.items()} == FIELDS
+    for (part, name), words in WORDS.items():
+        assert deployment[part][name] in words
+    (curator,) = deployment["basic"]["data_curators"]
+    assert set(curator) == {"data_curator_name", "data_curator_type"}
+    assert deployment["privacy_loss"]["privacy_parameters"].keys() <= {"epsilon", "delta", "rho"}
+    return deployment
 
 
 @pytest.fixture
@@ -36,21 +59,33 @@ def released(tmp_path, monkeypatch):
 def test_a_record_becomes_an_entry_of_the_registry(released):
     done = run("inid record made.json --registry")
     assert done.exit_code == 0, done.stderr
-    entry = yaml.safe_load(done.stdout)
-    assert {part: set(fields) for part, fields in entry["deployment"].items()} == FIELDS
-    loss = entry["deployment"]["privacy_loss"]
+    deployment = checked(yaml.safe_load(done.stdout))
+    loss = deployment["privacy_loss"]
     assert loss["privacy_parameters"]["epsilon"] == 1.0
-    assert "added or removed" in loss["privacy_unit_description"]
-    assert "age: a number from 0 to 100" in entry["deployment"]["dp_flavor"]["data_domain"]
-    assert entry["deployment"]["model"]["release_type"] == "Single release"
+    assert "added or removed" in loss["privacy_unit_details"]
+    assert "age: a number from 0 to 100" in deployment["dp_variant"]["data_domain"]
+    assert deployment["deployment_model"]["release_type"] == "One release"
 
 
 def test_with_its_ledger_the_loss_is_that_of_the_total(released):
     entry = json.loads(run("inid record made.json --registry --ledger budget.db --json").stdout)["registry"]
-    deployment = entry["deployment"]
+    deployment = checked(entry)
     assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 3.0, "delta": 1e-6}
-    assert deployment["dp_flavor"]["name"] == "Approximate DP"
-    assert "1 charges so far" in deployment["accounting"]["composition"]
+    assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
+    assert "1 charge so far" in deployment["implementation"]["composition"]
+
+
+@pytest.mark.parametrize(
+    ("promise", "variant", "parameters"),
+    [("--mu 0.5", "Custom", {}), ("--rho 0.1", "Zero-concentrated DP", {"rho": 0.1})],
+)
+def test_promises_without_an_epsilon_are_named_and_told(released, promise, variant, parameters):
+    done = run(f"inid release people.csv --count {promise} --record other.json --quiet")
+    assert done.exit_code == 0, done.stderr
+    deployment = checked(yaml.safe_load(run("inid record other.json --registry").stdout))
+    assert deployment["dp_variant"]["variant_name"] == variant
+    assert deployment["privacy_loss"]["privacy_parameters"] == parameters
+    assert promise.split()[1] in deployment["privacy_loss"]["privacy_parameters_details"]
 
 
 def test_a_record_that_was_changed_is_not_described(released, tmp_path):
