@@ -12,6 +12,7 @@ from typing import Any
 from inid._version import __version__
 from inid.accounting import Ledger, verify_record
 from inid.errors import ArgumentError, MissingExtraError
+from inid.numbers.decimals import decimal_fraction, decimal_up
 from inid.promises import budget_from_dict
 from inid.tables import verify_result
 
@@ -44,7 +45,7 @@ def deployment(record: Mapping[str, Any], ledger: Ledger | None = None) -> dict[
     that was charged to it.
     """
     plans, promise, relation, person = _facts(record)
-    unit = person or "row"
+    unit = "row" if person is None else f"person ({person})"
     total = promise
     composition = f"One charge under {_words(promise)}."
     if ledger is not None:
@@ -65,7 +66,7 @@ def deployment(record: Mapping[str, Any], ledger: Ledger | None = None) -> dict[
                 "data_curators": [{"data_curator_name": _TODO, "data_curator_type": _TODO}],
                 "description": _TODO,
                 "intended_use": _TODO,
-                "data_product_type": "Synthetic data" if "three_steps" in record else "Summary statistics",
+                "data_product_type": "Synthetic data" if _is_synthetic(record) else "Summary statistics",
                 "data_product_region": _TODO,
                 "data_product_sector": _TODO,
                 "publication_date": str(_time(record))[:10],
@@ -125,13 +126,30 @@ def _facts(record: Mapping[str, Any]) -> tuple[list[Mapping[str, Any]], dict[str
         return plans, charge["promise"], charge["neighbours"], _person(questions)
     if "question" in record:
         verify_result(record)
-        plan = record["release"]["plan"]
-        return [plan], plan["budget"], plan["sensitivity"]["neighbours"], _person([record["question"]])
+        plan, earlier = record["release"]["plan"], record.get("earlier") or []
+        plans = [plan, *(one["plan"] for one in earlier if isinstance(one.get("plan"), Mapping))]
+        return plans, _whole(record), plan["sensitivity"]["neighbours"], _person([record["question"]])
     if "inid_release" in record:
         verify_record(record)
         plan = record["plan"]
         return [plan], plan["budget"], plan["sensitivity"]["neighbours"], None
     raise ArgumentError("the record is of no release: name what inid release --record wrote.")
+
+
+def _whole(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a question promises for all its steps, with the delta by which keys appear that nobody listed."""
+    promise: dict[str, Any] = dict(record.get("promise") or record["release"]["plan"]["budget"])
+    delta = record["question"].get("delta")
+    if not delta:
+        return promise
+    if promise["kind"] not in ("PureDP", "ApproxDP"):
+        raise ArgumentError("the record's keys take a delta beside a promise without one: plan them with PureDP.")
+    both = decimal_fraction(delta) + decimal_fraction(promise.get("delta", 0.0))
+    return {"kind": "ApproxDP", "epsilon": promise["epsilon"], "delta": decimal_up(both, "delta")}
+
+
+def _is_synthetic(record: Mapping[str, Any]) -> bool:
+    return any(one.get("kind") == "synthetic" for one in (record, *(record.get("results") or {}).values()))
 
 
 def _person(questions: Sequence[Mapping[str, Any]]) -> str | None:

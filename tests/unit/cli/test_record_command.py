@@ -2,10 +2,14 @@
 
 import json
 
+import pandas as pd
 import pytest
 import yaml
 
+import inid
 from command_line import run
+from inid import tables
+from inid.jobs.registry import deployment
 
 FIELDS = {  # of the registry's schema, in its order, which its pages rely on; None: TODO of the publisher
     "basic": [
@@ -59,20 +63,20 @@ def released(tmp_path, monkeypatch):
 def test_a_record_becomes_an_entry_of_the_registry(released):
     done = run("inid record made.json --registry")
     assert done.exit_code == 0, done.stderr
-    deployment = checked(yaml.safe_load(done.stdout))
-    loss = deployment["privacy_loss"]
+    entry = checked(yaml.safe_load(done.stdout))
+    loss = entry["privacy_loss"]
     assert loss["privacy_parameters"]["epsilon"] == 1.0
     assert "added or removed" in loss["privacy_unit_details"]
-    assert "age: a number from 0 to 100" in deployment["dp_variant"]["data_domain"]
-    assert deployment["deployment_model"]["release_type"] == "One release"
+    assert "age: a number from 0 to 100" in entry["dp_variant"]["data_domain"]
+    assert entry["deployment_model"]["release_type"] == "One release"
 
 
 def test_with_its_ledger_the_loss_is_that_of_the_total(released):
-    entry = json.loads(run("inid record made.json --registry --ledger budget.db --json").stdout)["registry"]
-    deployment = checked(entry)
-    assert deployment["privacy_loss"]["privacy_parameters"] == {"epsilon": 3.0, "delta": 1e-6}
-    assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
-    assert "1 charge so far" in deployment["implementation"]["composition"]
+    found = json.loads(run("inid record made.json --registry --ledger budget.db --json").stdout)["registry"]
+    entry = checked(found)
+    assert entry["privacy_loss"]["privacy_parameters"] == {"epsilon": 3.0, "delta": 1e-6}
+    assert entry["dp_variant"]["variant_name"] == "Approximate DP"
+    assert "1 charge so far" in entry["implementation"]["composition"]
 
 
 @pytest.mark.parametrize(
@@ -82,10 +86,32 @@ def test_with_its_ledger_the_loss_is_that_of_the_total(released):
 def test_promises_without_an_epsilon_are_named_and_told(released, promise, variant, parameters):
     done = run(f"inid release people.csv --count {promise} --record other.json --quiet")
     assert done.exit_code == 0, done.stderr
-    deployment = checked(yaml.safe_load(run("inid record other.json --registry").stdout))
-    assert deployment["dp_variant"]["variant_name"] == variant
-    assert deployment["privacy_loss"]["privacy_parameters"] == parameters
-    assert promise.split()[1] in deployment["privacy_loss"]["privacy_parameters_details"]
+    entry = checked(yaml.safe_load(run("inid record other.json --registry").stdout))
+    assert entry["dp_variant"]["variant_name"] == variant
+    assert entry["privacy_loss"]["privacy_parameters"] == parameters
+    assert promise.split()[1] in entry["privacy_loss"]["privacy_parameters_details"]
+
+
+def described(query, promise):
+    record = query.release(query.plan(promise)).to_dict()
+    return checked(deployment(json.loads(json.dumps(record))))
+
+
+def test_synthetic_rows_promise_what_all_their_steps_do():
+    frame = pd.DataFrame({"sex": ["f", "m"] * 300, "place": ["a", "b", "c"] * 200})
+    table = tables.Table(frame, domains={"sex": ["f", "m"], "place": ["a", "b", "c"]}, rows=600)
+    entry = described(table.synthesize(), inid.ZCDP(rho=0.5))
+    assert entry["basic"]["data_product_type"] == "Synthetic data"
+    assert entry["privacy_loss"]["privacy_parameters"] == {"rho": 0.5}
+
+
+def test_keys_that_were_found_take_their_delta_too():
+    people = pd.DataFrame({"who": range(600), "place": ["a", "b", "c"] * 200})
+    table = tables.Table(people, unit=tables.Person("who", max_rows=1))
+    entry = described(table.select_partitions("place", delta=1e-6), inid.PureDP(epsilon=1.0))
+    assert entry["dp_variant"]["variant_name"] == "Approximate DP"
+    assert entry["privacy_loss"]["privacy_parameters"] == {"epsilon": 1.0, "delta": 1e-6}
+    assert entry["privacy_loss"]["privacy_unit"] == "person (who)"
 
 
 def test_a_record_that_was_changed_is_not_described(released, tmp_path):
