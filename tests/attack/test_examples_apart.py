@@ -264,10 +264,10 @@ def test_examples_of_the_users_own():
 
         return Model(function)
 
-    with pytest.warns(UserWarning, match=r"negative numbers .*Pass example= with public examples"):
+    with pytest.warns(UserWarning, match=r"negative numbers .*Pass Sampling\(example="):
         train_once(private(above(0.0), X.abs() + 1))  # made-up numbers are positive, but for what is planted
     model = above(0.6)
-    with pytest.raises(GuaranteeError, match="pass example="):
+    with pytest.raises(GuaranteeError, match=r"pass Sampling\(example="):
         train_once(private(model, X.abs() + 1))
     with pytest.warns(UserWarning, match="passed over what the private module cannot be run on: much smaller"):
         train_once(private(model, X.abs() + 1, example=torch.rand(3, T, E, dtype=torch.float64) + 1))
