@@ -15,13 +15,14 @@ WORLD = 2
 def trained_together(module, folder, timeout):
     """Run the module's script once per rank; what each rank saved in the folder."""
     script = Path(module.__file__)
+    path = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])  # what tests share
     children = [
         subprocess.Popen(
             [sys.executable, str(script), str(folder), str(rank), str(WORLD)],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env={**os.environ, "GLOO_SOCKET_IFNAME": "lo"},
+            env={**os.environ, "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": path},
         )
         for rank in range(WORLD)
     ]

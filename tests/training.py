@@ -1,7 +1,7 @@
 """Private training as a slow loop would do it: one example at a time, clipped by the definition, added up."""
 
 import copy
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import torch
 from torch import nn
@@ -44,9 +44,11 @@ def make_private(**arguments):
             continue
         if kind is dpsgd.Clipping and "max_grad_norm" in arguments:
             own["max_grad_norm"] = arguments.pop("max_grad_norm")
-        if name in arguments:
-            own[alone] = arguments.pop(name)
-        arguments[name] = kind(**own)
+        given = arguments.pop(name, None)
+        if isinstance(given, kind):
+            arguments[name] = replace(given, **own)
+        else:
+            arguments[name] = kind(**own | ({} if given is None else {alone: given}))
     return dpsgd.make_private(**arguments)
 
 

@@ -262,6 +262,17 @@ def test_layers_that_are_left_out_by_chance_train(name):
     assert training.accountant.steps == 9
 
 
+@pytest.mark.parametrize("start", [1, 20, 50])
+def test_layers_that_are_in_few_draws_are_found_by_more_of_them(start, monkeypatch):
+    """A layer that no draw for the plan has called comes in a later one."""
+    monkeypatch.setattr(check, "_SEEDS", itertools.count(start))
+    monkeypatch.setattr(check, "_CHANCES", 2)
+    random.seed(3)
+    training = private(Dropped(lambda: random.random() - 0.4), X)  # noqa: S311 - what models draw from
+    train_once(training)
+    assert training.accountant.steps == 1
+
+
 def test_stochastic_depth_by_the_batch_trains():
     def depth(m, x):
         return m.b(x + m.a(x) * (torch.rand(()) < 0.5) * 2)

@@ -7,8 +7,10 @@ import torch
 from torch import nn
 
 from inid.errors import GuaranteeError
+from internals import module_with
 from training import groups_of, private, row_squares, slow_sums, sums, train_once
 
+vmap_gradients = module_with("inid.dpsgd.grad_sample", "run_with_parameters_per_example")
 N, E = 6, 4
 X = torch.randn(N, E, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
 
@@ -184,3 +186,83 @@ def test_calls_by_keyword_alone_are_looked_at_as_others_are():
         training.backward(row_squares, training.module(x=batch))
         training.optimizer.step()
     assert training.accountant.steps == 1
+
+
+LONG = torch.randn(N, 3, E, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+
+class Places(nn.Module):
+    """A table of positions, which returns the same for all examples."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(LONG.shape[1], E, generator=torch.Generator().manual_seed(2)))
+        self.scale = nn.Linear(E, E)
+
+    def forward(self, x):
+        return self.scale(self.table[: x.shape[1]])
+
+
+class Placed(nn.Module):
+    def __init__(self, part):
+        super().__init__()
+        self.places = part
+
+    def forward(self, x):
+        return x + self.places(x)
+
+
+class Sequence(nn.Module):
+    def __init__(self, part):
+        super().__init__()
+        torch.manual_seed(4)
+        self.placed, self.last = Placed(part()), nn.Linear(E, 2)
+        self.double()
+
+    def forward(self, x):
+        return self.last(self.placed(x))
+
+
+class Branching(nn.Module):
+    """What vmap cannot run."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.drop = (
+            nn.Parameter(torch.randn(E, E, generator=torch.Generator().manual_seed(2))),
+            nn.Dropout(0.5),
+        )
+
+    def forward(self, x):
+        return self.drop(x @ self.weight) if float(x.detach().sum()) > 0 else self.drop(x) @ self.weight.T
+
+
+@pytest.mark.parametrize(
+    ("part", "why"),
+    [
+        (Places, r"'placed' \(Placed\) .* its part 'placed\.places"),
+        (Branching, r"'placed.places' .*vmap cannot run it"),
+    ],
+)
+def test_a_slow_layer_is_named_with_the_reason_once_and_has_the_right_sums(part, why):
+    model = Sequence(part)
+    for each in model.modules():
+        if isinstance(each, nn.Dropout):
+            each.p = 0.0
+    x = LONG
+    groups = groups_of(model)
+    with pytest.warns(UserWarning, match=f"{why}.*freeze the layer") as warned:
+        found = sums(model, x, max_grad_norm=[0.5] * len(groups))
+    assert len(warned) == 1
+    wanted = slow_sums(model, x, [0.5] * len(groups), groups=groups)
+    for key, each in wanted.items():
+        assert torch.allclose(found[key], each, rtol=1e-9, atol=1e-12), key
+
+
+def test_what_vmap_cannot_run_is_tried_once_and_draws_as_if_it_had_not_been(monkeypatch):
+    tried = []
+    monkeypatch.setattr(vmap_gradients, "vmap", lambda *args, **more: tried.append(1) or torch.func.vmap(*args, **more))
+    training = private(Sequence(Branching), LONG)  # with dropout: the check sees whether a run draws more
+    for _ in range(3):
+        train_once(training)
+    assert len(tried) == 1

@@ -12,6 +12,7 @@ except ImportError as _error:
 
 from inid.accounting.training_runs import Segment, TrainingRecord
 from inid.dpsgd.accountant import Accountant, ChargedRun, noise_multiplier_for
+from inid.dpsgd.adam import AdamBC
 from inid.dpsgd.cuda_graph import CapturedBackward, captured_backward
 from inid.dpsgd.forward_pass import ForwardPass
 from inid.dpsgd.grad_sample.grad_sampler import GradSampler
@@ -31,6 +32,7 @@ from inid.dpsgd.thresholds import Adaptive
 
 __all__ = [
     "Accountant",
+    "AdamBC",
     "Adaptive",
     "Banded",
     "CapturedBackward",

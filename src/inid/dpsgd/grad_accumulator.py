@@ -103,6 +103,8 @@ class GradAccumulator:
             for at, group in forward.gathered.items():  # some of their layers took no part in the loss
                 self._state.sums.add_group(at, group, scale, self._state.rule)
         self._state.sums.count(scale, self._state.rule)
+        if self._state.used is not None:
+            self._state.used |= forward.plan.parameters
         forward.gathered.clear()
 
     def _kind(self, forward: ForwardPass, unit: Unit, inputs: Tensor, gradients: Tensor) -> Kind | None:

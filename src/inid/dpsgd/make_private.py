@@ -14,6 +14,7 @@ from inid import arguments
 from inid.accounting import Ledger
 from inid.accounting.training_runs import Mechanism, Segment
 from inid.dpsgd.accountant import Accountant, ChargedRun, noise_multiplier_for
+from inid.dpsgd.adam import AdamBC
 from inid.dpsgd.grad_sample.clipped_sums import MARGIN, ClippingKind
 from inid.dpsgd.grad_sample.wrapped_forward import is_private
 from inid.dpsgd.independence.validation import check_module
@@ -168,6 +169,11 @@ def make_private(
     correlated_run = CorrelatedRun.of(
         chosen, run, loader, processes, exact=law.source == "exact", before=accountant.steps
     )
+    if chosen is not None and isinstance(optimizer, AdamBC):
+        raise ArgumentError(
+            "AdamBC takes off the variance of noise that is independent in every step: leave correlation out, or pass "
+            "torch.optim.Adam."
+        )
     level = 1 / multiplier
     if clip.adaptive is not None:
         level = clip.adaptive.split(level, mechanism)[0]

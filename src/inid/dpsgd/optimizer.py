@@ -12,6 +12,7 @@ from torch.optim.lr_scheduler import ReduceLROnPlateau
 
 from inid.accounting.training_runs import Segment
 from inid.dpsgd.accountant import Accountant, ChargedRun
+from inid.dpsgd.adam import AdamBC
 from inid.dpsgd.grad_sample.clipped_sums import MARGIN, Rule
 from inid.dpsgd.independence.check import Independence
 from inid.dpsgd.loss.row_loss import RowLoss
@@ -243,7 +244,10 @@ class PrivateOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def _hand_out_gradients(self) -> None:
-        noisy = self._holding.noisy(self.step_state.sums.flat, self._with_noise)
+        used = self.step_state.used if self._correlated is None else None  # it takes back noise of earlier steps
+        noisy = self._holding.noisy(self.step_state.sums.flat, self._with_noise, used)
+        if isinstance(self.original, AdamBC):
+            self.original.variances = self._variances
         if self._adaptive is not None:
             self._adapt()
         if self._mean:
@@ -252,7 +256,17 @@ class PrivateOptimizer(torch.optim.Optimizer):
         given.clear()
         gradients = self._holding.gradients(noisy.to(self._members[0].dtype))
         for parameter, gradient in zip(self._members, gradients, strict=True):
-            parameter.grad = given[parameter] = gradient
+            parameter.grad = gradient
+            if gradient is not None:
+                given[parameter] = gradient
+
+    @property
+    def _variances(self) -> dict[nn.Parameter, float]:
+        """The variance of the noise in each parameter's gradient."""
+        several = 1.0 if self.recipe.mechanism == "gaussian" else 2.0
+        parts = self._loader.expected_batch_size if self._mean else 1.0
+        scales = [scale / parts for scale, _ in self._plan.runs]
+        return {parameter: several * scales[self._group_of[parameter]] ** 2 for parameter in self._members}
 
     def _with_noise(self, sums: Tensor, counts: list[int] | None) -> Tensor:
         if self._correlated is not None:

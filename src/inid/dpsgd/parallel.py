@@ -16,7 +16,7 @@ Tensor parallelism splits one example's gradient instead, and with it the norm: 
 import hashlib
 import secrets
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import accumulate
 from typing import Any, Protocol, TypeVar, cast
 
@@ -180,33 +180,49 @@ class Holding(Protocol):
         """Empty sums for groups of parameters of these sizes."""
         ...
 
-    def noisy(self, sums: Tensor, add: AddNoise) -> Tensor:
-        """The sums over all processes, with noise."""
+    def noisy(self, sums: Tensor, add: AddNoise, used: Collection[nn.Parameter] | None) -> Tensor:
+        """The sums over all processes, with noise; those of parameters that no layer has used may be left out."""
         ...
 
-    def gradients(self, noisy: Tensor) -> list[Tensor]:
-        """A flat tensor as gradients, one per parameter."""
+    def gradients(self, noisy: Tensor) -> list[Tensor | None]:
+        """A flat tensor as gradients, one per parameter; None for one that was left out."""
         ...
 
 
 class WholeParameters:
-    """Every process holds all of every parameter: the sums are added in a step, and noise is drawn once."""
+    """Every process holds all of every parameter: the sums are added in a step, and noise is drawn once.
 
-    def __init__(self, members: list[nn.Parameter], processes: Processes) -> None:
-        self._members, self._processes = members, processes
+    The sum of a parameter that no layer of the step uses is 0 whatever the examples are: it needs no noise, and the
+    parameter has no gradient, as in any training. Which layers a step calls is public. (Several processes would first
+    have to agree on it, and release all of them.)
+    """
+
+    def __init__(self, groups: Sequence[Sequence[nn.Parameter]], processes: Processes) -> None:
+        self._groups, self._processes = groups, processes
+        self._members = [parameter for group in groups for parameter in group]
+        self._sizes = [parameter.numel() for parameter in self._members]
+        self._used = self._members
 
     def sums(self, sizes: Sequence[Sequence[int]], dtype: torch.dtype, device: torch.device) -> Sums:
         """Empty sums."""
         return Sums(sizes, dtype, device)
 
-    def noisy(self, sums: Tensor, add: AddNoise) -> Tensor:
+    def noisy(self, sums: Tensor, add: AddNoise, used: Collection[nn.Parameter] | None) -> Tensor:
         """The sums over all processes, with noise that the first draws for all."""
         total = self._processes.total(sums)
-        return self._processes.once(lambda: add(total, None), total)
+        self._used = self._members
+        if self._processes.world > 1 or not used or len(used) == len(self._members):
+            return self._processes.once(lambda: add(total, None), total)
+        self._used = [parameter for parameter in self._members if parameter in used]
+        pieces = zip(torch.split(total, self._sizes), self._members, strict=True)
+        counts = [sum(parameter.numel() for parameter in group if parameter in used) for group in self._groups]
+        return add(torch.cat([piece for piece, parameter in pieces if parameter in used]), counts)
 
-    def gradients(self, noisy: Tensor) -> list[Tensor]:
+    def gradients(self, noisy: Tensor) -> list[Tensor | None]:
         """A flat tensor as gradients."""
-        return list(_unflatten_dense_tensors(noisy, self._members))  # type: ignore[no-untyped-call]
+        made = _unflatten_dense_tensors(noisy, self._used)  # type: ignore[no-untyped-call]
+        known = dict(zip(self._used, made, strict=True))
+        return [known.get(parameter) for parameter in self._members]
 
 
 class Shards:
@@ -222,7 +238,7 @@ class Shards:
         """Empty sums that hold the pieces of this process."""
         return _ShardedSums(sizes, dtype, device, self._groups, self._counts)
 
-    def noisy(self, sums: Tensor, add: AddNoise) -> Tensor:
+    def noisy(self, sums: Tensor, add: AddNoise, used: Collection[nn.Parameter] | None) -> Tensor:  # noqa: ARG002 - see above
         """The pieces with noise: each process draws its own, and what several hold is the first one's of them."""
         noisy = add(sums, self._counts)
         for piece, parameter in zip(torch.split(noisy, self._lengths), self._members, strict=True):
@@ -230,7 +246,7 @@ class Shards:
                 distributed.broadcast(piece, first, group=group)
         return noisy
 
-    def gradients(self, noisy: Tensor) -> list[Tensor]:
+    def gradients(self, noisy: Tensor) -> list[Tensor | None]:
         """A flat tensor of pieces as gradients, sharded as their parameters are."""
         pieces = torch.split(noisy, self._lengths)
         return [
@@ -284,7 +300,7 @@ class _ShardedSums(Sums):
 def holding_of(groups: Sequence[Sequence[nn.Parameter]], processes: Processes) -> Holding:
     """How the processes hold these parameters."""
     members = [parameter for group in groups for parameter in group]
-    return Shards(groups) if any(map(is_sharded, members)) else WholeParameters(members, processes)
+    return Shards(groups) if any(map(is_sharded, members)) else WholeParameters(groups, processes)
 
 
 def _local(parameter: Tensor) -> Tensor:

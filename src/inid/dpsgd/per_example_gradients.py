@@ -105,6 +105,9 @@ class PerExampleGradients:
         self._often = 0
         self._runs: Counter[object] = Counter()  # forwards of each kind with these settings
         self._widened: set[nn.Module] = set()  # parents of layers that are taken as one
+        self._looped: dict[nn.Module, bool] = {}  # whether layers without a formula run in a loop
+        self._undivided: dict[nn.Module, str] = {}  # the part of each of these parents that is why it is one layer
+        self._said: set[Unit] = set()
         self._tied: dict[nn.Parameter, Unit] | None = None  # weights used by functional.linear, once it was seen
         self._trace: Trace | None = None  # a run by which shapes are found out is under way
         self._probing = False  # a run on made-up examples is under way
@@ -258,9 +261,9 @@ class PerExampleGradients:
         if unit.rule is None:
             self._inside = True
             try:
-                ways = [
+                positions, leaf = (
                     graph_hook(way, forward_pass, at, again) for way in (self._collect_positions, self._collect_leaf)
-                ]
+                )
                 made = run_without_sampler(
                     unit,
                     call.split,
@@ -270,8 +273,12 @@ class PerExampleGradients:
                     kwargs,
                     forward_pass.examples,
                     forward_pass.views,
-                    *ways,
+                    positions,
+                    leaf,
+                    self._looped,
                 )
+                if forward_pass.probe is None:
+                    self._say_slow(unit)
             except Exception as error:
                 if forward_pass.probe is None or again or isinstance(error, GuaranteeError):
                     raise
@@ -293,9 +300,26 @@ class PerExampleGradients:
         if parent is None:
             raise error
         self._widened.add(parent.layer)
+        self._undivided[parent.layer] = error.unit.name
         self._gathered.uses.update(parent.parameters.values())
         self._gathered.forget()
         self._wrapped.append(WrappedForward(parent.layer, partial(self._run_layer, parent)))
+
+    def _say_slow(self, unit: Unit) -> None:
+        """Name a layer that takes many times as long as in plain training, once, and why it does."""
+        why = ""
+        if unit.layer in self._undivided:
+            why = f"what its part {self._undivided[unit.layer]!r} is called with does not lie side by side by example"
+        if self._looped.get(unit.layer):
+            why += " and " * bool(why) + "torch.func.vmap cannot run it, so that it takes one example after another"
+        if why and unit not in self._said:
+            self._said.add(unit)
+            warnings.warn(
+                f"{unit.title} is slow: it is run apart for every example, since {why}. Rewrite "
+                "that part (rows in front, no `if` on values, no .item()), freeze the layer, or register a formula for "
+                "it (dpsgd.register_layer).",
+                stacklevel=2,
+            )
 
     def take_whole(self) -> bool:
         """Take modules with bare parameters as one layer each, run example by example; says whether there are any."""

@@ -27,13 +27,26 @@ def seeded(seed: int, gpus: Sequence[torch.device] = ()) -> Iterator[list[bool]]
 @contextmanager
 def preserve_rng(gpus: Sequence[torch.device] = ()) -> Iterator[None]:
     """Leave the generators of torch, NumPy and Python as they are, whatever is drawn."""
-    before = random.getstate(), np.random.get_state()  # noqa: NPY002 - what models and collate functions draw from
+    before = rng_state(gpus)
     try:
-        with torch.random.fork_rng(gpus):
-            yield
+        yield
     finally:
-        random.setstate(before[0])
-        np.random.set_state(before[1])  # noqa: NPY002 - as above
+        set_rng_state(before)
+
+
+def rng_state(devices: Sequence[torch.device] = ()) -> tuple[Any, ...]:
+    """Where the three generators of the host stand, and those of these devices, to be put back."""
+    gpus = {device: torch.cuda.get_rng_state(device) for device in devices if device.type == "cuda"}
+    return random.getstate(), np.random.get_state(), torch.random.get_rng_state(), gpus  # noqa: NPY002 - what models draw from
+
+
+def set_rng_state(state: tuple[Any, ...]) -> None:
+    """Put the generators back to where they stood."""
+    random.setstate(state[0])
+    np.random.set_state(state[1])  # noqa: NPY002 - as above
+    torch.random.set_rng_state(state[2])
+    for device, own in state[3].items():
+        torch.cuda.set_rng_state(own, device)
 
 
 def seed_all(seed: int, gpus: Sequence[torch.device] = ()) -> None:

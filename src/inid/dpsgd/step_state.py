@@ -33,6 +33,9 @@ class StepState:
     recording: bool = False
     adding_up: bool = False
     given: dict[nn.Parameter, Tensor] = field(default_factory=dict)
+    used: set[nn.Parameter] | None = field(
+        default_factory=set
+    )  # what layers of this step train; None of a recorded one
 
     @property
     def phase(self) -> Phase:
@@ -68,7 +71,7 @@ class StepState:
 
     def begin_replay(self, rows: int) -> None:
         """A recorded forward and backward are about to run on what was handed out."""
-        self.latest = None
+        self.latest = self.used = None
         self.drawn.see(rows)
         self.begin_backward(rows)
 
@@ -89,4 +92,5 @@ class StepState:
     def clear(self) -> None:
         """The sums have been used, or are worth nothing any more."""
         self.sums.clear()
+        self.used = set()
         self.adding_up = False

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from inid.dpsgd.grad_sample.units import Unit
 from inid.errors import GuaranteeError
@@ -63,6 +63,11 @@ class CallPlan:
         """The layers that are called once."""
         return frozenset(unit for unit, calls in Counter(call.unit for call in self.calls).items() if calls == 1)
 
+    @cached_property
+    def parameters(self) -> frozenset[nn.Parameter]:
+        """What the layers train."""
+        return frozenset(parameter for call in self.calls for parameter in call.unit.parameters.values())
+
 
 class Probe(Protocol):
     """What is told of a run on made-up examples: all that layers see of them."""
@@ -91,9 +96,10 @@ class SameForAllError(GuaranteeError):
 class OtherwiseDividedError(GuaranteeError):
     """A layer is called with an input in which examples do not lie side by side, or depend on each other."""
 
-    def __init__(self, unit: Unit, when: str = "") -> None:
+    def __init__(self, unit: Unit, when: str = "", *, returns: bool = False) -> None:
+        said = "return its examples side by side" if returns else "see every example as if the others were not there"
         super().__init__(
-            f"{unit.title} does not see every example as if the others were not there{when}: {APART}. Where its input "
+            f"{unit.title} does not {said}{when}: {APART}. Where its input "
             "has to be divided otherwise (packed sequences, experts, entries that a mask selects), put the layer, "
             "with the code that divides and joins, into a module of its own: that is run example by example."
         )

@@ -108,7 +108,11 @@ class Sums:
 
     def clear(self) -> None:
         """Forget everything."""
-        self.flat.zero_()
+        places = list(self._places.values())
+        if places and 2 * sum(place.numel() for place in places) < self.flat.numel():  # most of it never held a sum
+            torch._foreach_zero_(places)
+        else:
+            self.flat.zero_()
         self.inside.zero_()
         self._norms.clear()
         self.examples = 0

@@ -4,7 +4,7 @@ import copy
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,7 @@ from torch.utils import _pytree as pytree
 from inid.dpsgd.grad_sample.output_leaves import output_leaves
 from inid.dpsgd.grad_sample.recurrent_layers import Collect, run_cell, run_recurrent, serves, serves_cell
 from inid.dpsgd.grad_sample.units import Unit
+from inid.dpsgd.seeding import rng_state, set_rng_state
 from inid.errors import GuaranteeError
 
 
@@ -85,8 +86,12 @@ def run_with_parameters_per_example(
     split: Sequence[int | None],
     joined: Sequence[int | None],
     collect: Callable[[str, Tensor], None],
+    looped: dict[nn.Module, bool],
 ) -> Any:
-    """The layer's output, computed so that each parameter's gradient arrives example by example."""
+    """The layer's output, computed so that each parameter's gradient arrives example by example.
+
+    `looped` remembers of every layer whether it runs in a loop, so that what vmap cannot run is tried once.
+    """
     leaves = {name: p.detach().expand(examples, *p.shape).requires_grad_() for name, p in parameters.items()}
     for name, leaf in leaves.items():
         leaf.register_post_accumulate_grad_hook(partial(collect, name))  # type: ignore[no-untyped-call]
@@ -106,13 +111,21 @@ def run_with_parameters_per_example(
             for v, d in zip(made, joined, strict=True)
         )
 
+    together, out_dims = None, cast("Any", tuple(joined))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about ways in which torch is slower than it could be
-        try:
-            with _PlainAttention():
-                made = vmap(one, in_dims=(0, *split), out_dims=tuple(joined), randomness="different")(leaves, *apart)  # type: ignore[arg-type]
-            together = [v if d is None else v.flatten(d, d + 1) for v, d in zip(made, joined, strict=True)]
-        except (RuntimeError, ValueError, NotImplementedError):
+        if not looped.get(layer):
+            state = None if layer in looped else rng_state([v.device for v in values if isinstance(v, Tensor)])
+            try:
+                with _PlainAttention():
+                    whole = vmap(one, in_dims=(0, *split), out_dims=out_dims, randomness="different")
+                    made = whole(leaves, *apart)
+                together = [v if d is None else v.flatten(d, d + 1) for v, d in zip(made, joined, strict=True)]
+                looped[layer] = False
+            except (RuntimeError, ValueError, NotImplementedError):
+                if state is not None:  # as if it had not been tried, which it will not be again
+                    set_rng_state(state)
+        if together is None:
             # Not every layer can be vectorised (a subclass of LSTM cannot): a loop always can.
             alone = [
                 one({name: leaf[at] for name, leaf in leaves.items()}, *_block(apart, split, at))
@@ -121,6 +134,7 @@ def run_with_parameters_per_example(
             objects.check_shared()
             columns = zip(zip(*alone, strict=True), joined, strict=True)
             together = [objects.same(column) if d is None else torch.cat(column, d) for column, d in columns]
+            looped[layer] = True
     for part in layer.modules():
         if isinstance(part, nn.RNNBase):  # its list of weights holds those of one example
             part._flat_weights = [getattr(part, name, None) for name in part._flat_weights_names]  # noqa: SLF001 - as torch does
@@ -199,6 +213,7 @@ def run_without_sampler(
     views: int,
     positions: Collect,
     leaf: Callable[[str, Tensor], None],
+    looped: dict[nn.Module, bool],
 ) -> Any:
     """What the layer gives, computed so that in the backward the gradients of single examples can be had."""
     if serves(unit.layer, forward, args, kwargs, split):
@@ -216,4 +231,5 @@ def run_without_sampler(
         split=split,
         joined=joined,
         collect=leaf,
+        looped=looped,
     )

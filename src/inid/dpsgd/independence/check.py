@@ -218,6 +218,7 @@ class _Check:
         self._gpus = [device] if device.type == "cuda" else []
         self._seed = next(_SEEDS)
         self._keep = self._settled = False
+        self._chances = _CHANCES
         self._widened: GuaranteeError | None = None
         self._floor: Evidence | None = None
         self.skipped: dict[str, str] = {}
@@ -232,7 +233,6 @@ class _Check:
             self._start = AttributeSnapshot(self._module)
             try:
                 self._made_up.learn_ranges(self._module, self._called)
-                again = False
                 while True:
                     try:
                         plan = self._inferred()
@@ -244,9 +244,9 @@ class _Check:
                     except LayerFailedError as error:
                         self._widen_failed(error)
                     except _PlanAgainError:
-                        if again:
+                        if self._chances > _CHANCES:
                             raise GuaranteeError(_OTHER_CALLS) from None
-                        again = True
+                        self._chances = 4 * _CHANCES  # a layer that is often left out may have been in none
                     except _RepeatedRunDiffersError:
                         if self._settled:  # deterministic algorithms are at work, and not all there is has one
                             self._keep = True
@@ -298,7 +298,7 @@ class _Check:
 
         plans: list[CallPlan] = []
         refused: GuaranteeError | None = None
-        for seed in range(self._seed, self._seed + _CHANCES):
+        for seed in range(self._seed, self._seed + self._chances):
             try:
                 plans.append(infer_call_plan(partial(run, seed), 2 * self._views, 3 * self._views))
             except (SameForAllError, OtherwiseDividedError):
@@ -380,7 +380,7 @@ class _Check:
         try:
             self._model.probe(args, kwargs, plan, self._views, evidence)
         except CallsChanged as changed:
-            if changed.unit is None:
+            if changed.unit is None or (plan.by_chance and self._chances == _CHANCES):
                 raise _PlanAgainError from None
             raise OtherwiseDividedError(changed.unit) from None
         return evidence

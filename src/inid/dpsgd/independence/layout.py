@@ -156,9 +156,7 @@ def _joined(unit: Unit, one: list[Shape], other: list[Shape], few: int, more: in
         lying = _lying(shape, larger, few, more)
         # What has one entry in front, whatever the number of examples, is made by each of them and put side by side.
         if lying is None or not (lying[0] or (shape and shape[0] == 1)):
-            raise GuaranteeError(
-                f"the output of {unit.title} does not have the entries of its examples side by side: {APART}."
-            )
+            raise OtherwiseDividedError(unit, returns=True)
         yield lying[1]
 
 
