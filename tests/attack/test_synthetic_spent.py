@@ -1,4 +1,4 @@
-"""What one person moves in all three steps, beside the noise that is drawn there: never more than was promised.
+"""What one person moves in all steps, three or five, beside the noise that is drawn there: never more than promised.
 
 Drawn at random: relation, people with several rows, filters, other keys, missing and infinite values, weights, a share
 of a publication, a limit on rows that the table exceeds. The earlier answers are given, the numbers of both neighbours
@@ -18,7 +18,7 @@ import pytest
 import inid
 from inid import tables
 from inid.planning import whole_of
-from inid.tables.questions.synthetic import SHARES, Steps, SyntheticRows, parts_of
+from inid.tables.questions.synthetic import FirstStep, Steps, SyntheticRows, parts_of
 from inid.testing import unsafe_seed
 
 VALUES = {
@@ -43,7 +43,8 @@ def drawn_case(rng):
         "missing": rng.choice(["omit", {"c": 1.5}]),
         "bins": {"c": rng.choice([2, 3, [0, 1, 3]])},
         "max_rows": rng.choice([2**32, 3, 5]),
-        "asked": rng.choice([{}, {"target": "a"}, {"weights": {("a", "b"): 1000, ("c",): 9}, "target": "c"}]),
+        "asked": rng.choice([{}, {"target": "a"}, {"weights": {("a", "b"): 1000, ("c",): 9}, "target": "c"}])
+        | rng.choice([{}, {"triples": True}]),
         "share": rng.choice([None, None, "1/3"]),
         "promise": rng.choice(PROMISES),
     }
@@ -82,7 +83,7 @@ def spent_most(case, rng, tries=6):
     def numbers(own, at):
         there = asked_of(base[:at] + own + base[at:], case)[0]
         exact = there.exact(result.plan)
-        return [there.question.step_numbers(exact, released[:step]) for step in range(3)]
+        return [there.question.step_numbers(exact, released[:step]) for step in range(len(released))]
 
     found = Fraction(0)
     for _ in range(tries):
@@ -94,7 +95,8 @@ def spent_most(case, rng, tries=6):
         at = rng.randint(0, len(base))
         moved = [first - second for first, second in zip(numbers(one, at), numbers(two, at), strict=True)]
         costs = [cost(own, release.plan.scales) for own, release in zip(moved, released, strict=True)]
-        parts = [own / (whole * share) for own, share in zip(costs, SHARES, strict=True)]
+        shares = result.question.three_steps.shares
+        parts = [own / (whole * share) for own, share in zip(costs, shares, strict=True)]
         found = max(found, *parts, sum(costs) / whole)
     return found
 
@@ -118,20 +120,24 @@ PLAIN = FACTS | {"asked": {}, "share": None, "promise": PROMISES[0]}
 
 def several_rows_taken_for_one(self):
     sizes = tuple(column.size for column in self.columns)
-    return Steps(sizes, self.neighbours, self.vanishing, 1, self.weights)
+    return Steps(sizes, self.neighbours, self.vanishing, 1, self.weights, self.triples)
 
 
-def scores_of_one_table_taken_for_all(self):
-    return inid.Sensitivity.ball(len(self.pairs), l2=float(self.most_moved), neighbours=self.neighbours)
+def scores_of_one_table_taken_for_all(self, number):
+    return inid.Sensitivity.ball(number, l2=float(self.most_moved), neighbours=self.neighbours)
 
 
 @pytest.mark.parametrize(
     ("facts", "twin"),
     [
         ({"neighbours": "add_remove", "people": 3}, (SyntheticRows, "three_steps", several_rows_taken_for_one)),
-        ({"neighbours": "add_remove", "people": None}, (Steps, "second_set", scores_of_one_table_taken_for_all)),
+        ({"neighbours": "add_remove", "people": None}, (Steps, "_score_set", scores_of_one_table_taken_for_all)),
+        (
+            {"neighbours": "add_remove", "people": 3, "asked": {"triples": True}},
+            (SyntheticRows, "three_steps", several_rows_taken_for_one),
+        ),
     ],
-    ids=["several rows taken for one", "scores of one table taken for all"],
+    ids=["several rows taken for one", "scores of one table taken for all", "several rows of triples taken for one"],
 )
 def test_twins_that_spend_more_are_found(facts, twin, monkeypatch):
     rng = chances(1)
@@ -156,42 +162,52 @@ def third_noise(steps, chosen, part):
 
 
 def third_noise_of_columns_and_pairs_apart(steps, chosen, part):
-    """The twin: columns that are measured again have the whole step to themselves, and so have pairs."""
-    parts = [{block: own for block, own in chosen.items() if len(block) == width} for width in (1, 2)]
+    """The twin: columns that are measured again have the whole step to themselves, and so have pairs and triples."""
+    parts = [{block: own for block, own in chosen.items() if len(block) == width} for width in (1, 2, 3)]
     return np.concatenate([third_noise(steps, own, part) for own in parts if own])
 
 
 def spent_by_any(steps, promise, scores, noise=third_noise):
-    """What was chosen, and the largest part of a promise that one row, or a replaced one, spends in all three steps."""
-    first, second, third = parts_of(promise)
+    """What was chosen, and the largest part of a promise that one row, or a replaced one, spends in all steps."""
+    first, second, third, *more = parts_of(promise, steps.shares)
     scales = [inid.plan(steps.first_set(), first, mechanism="gaussian").scales]
     scales += [inid.plan(steps.second_set(), second, mechanism="gaussian").scales]
-    chosen = steps.chosen(scores, third.mu)
+    pair_scores, triple_scores = scores[: len(steps.pairs)], scores[len(steps.pairs) :]
+    chosen = steps.chosen(pair_scores, third.mu)
     scales += [noise(steps, chosen, third)]
+    last = {}
+    if more:
+        scales += [inid.plan(steps.fourth_set(), more[0], mechanism="gaussian").scales]
+        first_step = FirstStep(20.0, [np.full(n, 1 / n) for n in steps.sizes])
+        last = steps.chosen_last(pair_scores, third.mu, triple_scores, more[1].mu, first_step)
+        scales += [noise(steps, last, more[1])]
     rows = []
     for row in product(*map(range, steps.sizes)):
         cells = [np.eye(size, dtype=np.int64)[at] for size, at in zip(steps.sizes, row, strict=True)]
         of = {(): np.array(1)} | {(at,): cell for at, cell in enumerate(cells)}
         of |= {pair: np.outer(cells[pair[0]], cells[pair[1]]) for pair in steps.pairs}
-        rows.append([steps.columns.residuals(of, 9), steps.blocks(list(chosen)).residuals(of, 9)])
+        of |= {(a, b, c): np.einsum("i,j,k", cells[a], cells[b], cells[c]) for a, b, c in steps.triples}
+        measured = [list(chosen), list(last)] if more else [list(chosen)]
+        rows.append([steps.columns.residuals(of, 9), *(steps.blocks(own).residuals(of, 9) for own in measured)])
     moved = [[np.zeros_like(own) for own in rows[0]], *rows] if steps.vanishing else rows
     pairs = combinations(moved, 2) if steps.neighbours == "replace" else ((own, moved[0]) for own in moved[1:])
-    box = cost(np.full(len(steps.pairs), steps.most_moved), scales[1])
-    each = ((steps.rows * (a - b), steps.rows * (c - d)) for (a, c), (b, d) in pairs)
-    most = max(cost(one, scales[0]) + box + cost(two, scales[2]) for one, two in each)
-    return chosen, most / whole_of(promise, "gaussian")
+    box = sum(cost(np.full(own.size, steps.most_moved), own) for own in scales[1::2])
+    apart = ([steps.rows * (a - b) for a, b in zip(one, two, strict=True)] for one, two in pairs)
+    most = max(box + sum(cost(a, own) for a, own in zip(each, scales[::2], strict=True)) for each in apart)
+    return [*chosen, *last], most / whole_of(promise, "gaussian")
 
 
+@pytest.mark.parametrize("triples", [False, True])
 @pytest.mark.parametrize("relation", ["add_remove", "replace", "zero_out"])
-def test_whatever_scores_choose_all_steps_together_spend_at_most_the_promise(relation):
-    """Every row and every two rows; columns once more and pairs; any weights, scores and rows of a person."""
+def test_whatever_scores_choose_all_steps_together_spend_at_most_the_promise(relation, triples):
+    """Every row and every two rows; columns once more, pairs, triples; any weights, scores and rows of a person."""
     rng, seen, apart = chances(3), set(), Fraction(0)
     for _ in range(12):
         sizes = tuple(rng.choice([2, 2, 3]) for _ in range(3))
         blocks = [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2)]
         weights = {block: 10 ** rng.uniform(-3, 3) for block in blocks if rng.random() < 0.4}
-        steps = Steps(sizes, relation, True, rng.choice([1, 3]), weights)
-        scores = np.array([rng.gauss(0, 1) for _ in range(3)]) * 10 ** rng.uniform(-2, 8)
+        steps = Steps(sizes, relation, True, rng.choice([1, 3]), weights, triples)
+        scores = np.array([rng.gauss(0, 1) for _ in range(3 + triples)]) * 10 ** rng.uniform(-2, 8)
         chosen, spent = spent_by_any(steps, PROMISES[0], scores)
         assert 0.9 < spent <= 1
         seen.add(tuple(chosen))

@@ -64,6 +64,8 @@ SETS = [
     ((3, 2, 2), [(0, 1), (0, 2), (1, 2)]),
     ((3, 4, 2), [(0, 2), (1, 2)]),
     ((3, 2, 2), [(1,), (2,), (0, 1), (1, 2)]),  # columns once more, and pairs
+    ((2, 2, 3), [(0, 1, 2)]),
+    ((3, 2, 2, 2), [(0,), (0, 1), (2, 3), (0, 1, 2), (1, 2, 3)]),  # and triples
 ]
 
 
@@ -230,7 +232,7 @@ def worst(facts, **changed):
     question = query.question
     sets = [noise.sensitivity for noise in result.plan.steps]
     if changed:
-        steps, mu = replace(question.three_steps, **changed), question.third_promise(PROMISE).mu
+        steps, mu = replace(question.three_steps, **changed), question.parts(PROMISE)[2].mu
         kept = question.three_steps.chosen(released[1].values, mu)
         sets = [steps.first_set(), steps.second_set(), steps.third_set(kept)]
     seen, found = {}, 0

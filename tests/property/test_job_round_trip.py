@@ -108,6 +108,7 @@ SYNTHETIC = st.fixed_dictionaries(
     optional={
         "synthetic_columns": NAMES,
         "synthetic_target": COLUMNS,
+        "synthetic_triples": st.just(True),
         "synthetic_rules": st.just(["age <= 60", "not (sex == 'a, b' and age < 14)"]) | st.just(["sex == ';'"]),
         "bins": by_column(st.integers(1, 99).map(lambda number: [number]) | st.just([0, 17.5, 100])),
         "rows_out": st.just("made.csv"),

@@ -296,7 +296,7 @@ def functional_dependency(column: str, by: str, mapping: Mapping[Any, Any]) -> l
     keys: dict[Any, list[Any]] = {}
     for key, value in mapping.items():
         keys.setdefault(value, []).append(key)
-    return [~col(by).is_in(own) | col(column).is_in([value]) for value, own in keys.items()]
+    return [~col(by).is_in(own) | (col(column) == value) for value, own in keys.items()]
 
 
 def _is_text(value: Expression) -> bool:

@@ -314,6 +314,7 @@ class Asking:
         target: str | None = None,
         weights: Mapping[tuple[str, ...], float] | None = None,
         rules: Sequence[Condition | str] | None = None,
+        triples: bool = False,
     ) -> "Query[SyntheticPlan, SyntheticResult]":
         """Ask for rows like those of the table.
 
@@ -324,6 +325,8 @@ class Asking:
                 {("income",): 8}, which is measured again where few pairs are worth their noise.
             rules: Public conditions that every made-up row keeps, as `where` takes them: ["education <= age - 5"]. They
                 are never checked on data and cost nothing.
+            triples: Whether tables of three columns with few cells (512 at most) are scored too, and measured where
+                that is worth their noise: for what no pair shows. It takes a fiftieth of mu^2.
 
         Raises:
             ArgumentError: A column has no public keys or bins, an argument is malformed, or the rules leave no row.
@@ -335,7 +338,7 @@ class Asking:
         ['a', 'b']
         """
         asked = {"columns": columns, "target": target, "weights": weights, "rules": rules}
-        return self._ask("synthetic", asked)
+        return self._ask("synthetic", asked | {"triples": triples})
 
     def _ask(self, kind: str, asked: Mapping[str, object]) -> "Query[Any, Any]":
         from inid.tables.query import ask

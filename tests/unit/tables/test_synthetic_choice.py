@@ -172,7 +172,7 @@ def test_a_plan_says_what_each_part_of_the_first_steps_spends(relation):
 def recorded(relation):
     """The record of a release with real noise. The target is measured again whatever the scores are."""
     query = query_of(relation, **TWICE)
-    steps, mu = query.question.three_steps, query.question.third_promise(PROMISE).mu
+    steps, mu = query.question.three_steps, query.question.parts(PROMISE)[2].mu
     assert all((2,) in steps.chosen(np.array(scores), mu) for scores in ([0.0] * 3, [1e9] * 3))
     return json.loads(json.dumps(query.release(query.plan(PROMISE)).to_dict()))
 

@@ -1,6 +1,6 @@
 """Residuals of the total, of columns and of pairs as coordinates of one plan, with the proof of their set (M1, M2, M7).
 
-Column i has n_i levels. Block B, of no column, one or two, has the residuals z_k of its table in the integer basis of
+Column i has n_i levels. Block B, of no column up to three, has the residuals z_k of its table in the integer basis of
 `marginals.basis`, and q_k, the squared length of the basis' row k. Block B spends at the rate w_B = max_k q_k / r_k^2,
 r_k the radius of z_k.
 
@@ -12,9 +12,8 @@ r_k the radius of z_k.
                            and, where a row can vanish, the sum of the first line too.
 
 *Why.* One row adds sum_k z_k^2 / q_k = rho_B to block B, whoever it is; two rows that differ in D are apart by
-2 rho_B (1 - g_BD). For a column in D that is 2; for a pair 2 (1 - 1/n_j) where i alone differs, and
-2 ((n_i - 1)(n_j - 1) - 1) / (n_i n_j) where both do. Beyond 16 columns each pair counts with the largest of these,
-2 (1 - 1/max(n_i, n_j)). The total does not move under "replace" unless a row can vanish, and is public then.
+2 rho_B (1 - g_BD), which for a column in D is 2. Beyond 16 columns each block counts with the largest of these, of a
+pair 2 (1 - 1/max(n_i, n_j)). The total does not move under "replace" unless a row can vanish, and is public then.
 m rows of a person move at most m times as far, so that radii are m times as large.
 
 The sums are whole numbers of 2^-52, each term rounded up: what is proved is never below the truth. The blocks are what
@@ -25,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import prod
 
 import numpy as np
@@ -36,7 +35,7 @@ from inid.sets import Neighbours, Sensitivity
 from inid.tables.questions.marginals.basis import Whole, analyse_whole, contrasts, square_norms, square_places
 from inid.tables.questions.marginals.basis import synthesise as spread
 
-Block = tuple[int, ...]  # the places of its columns: none, one or two, ascending
+Block = tuple[int, ...]  # the places of its columns: none, one, two or three, ascending
 
 _UNIT = 2**52
 _SHAVE = 1 - 2.0**-36  # more than what is lost when a term of each block is rounded up
@@ -85,14 +84,12 @@ class Blocks:
 
     def _parts(self, block: Block) -> dict[frozenset[int], Fraction]:
         """What it adds under "replace", by its columns that differ."""
-        if len(block) == 1:
-            return {frozenset(block): Fraction(2)}
-        if not block:
-            return {}
-        first, second = self.shape(block)
-        both = Fraction(2 * ((first - 1) * (second - 1) - 1), first * second)
-        alone = {frozenset(block[:1]): 2 - Fraction(2, second), frozenset(block[1:]): 2 - Fraction(2, first)}
-        return alone | {frozenset(block): both}
+        found = {}
+        for width in range(1, len(block) + 1):
+            for some in combinations(block, width):
+                g = prod((-Fraction(1, n - 1) for n in self.shape(some)), start=Fraction(1))
+                found[frozenset(some)] = 2 * self.own_part(block) * (1 - g)
+        return found
 
     def spent(self, rates: Sequence[Fraction]) -> Fraction:
         """The largest of the sums of the statement, or a little more."""
@@ -159,8 +156,8 @@ class Blocks:
                     return False
                 rates.append(max(q * self.rows**2 / Fraction(r) ** 2 for q, r in zip(squares, least, strict=True)))
             start = stop
-        if max(rates, default=Fraction(0)) > 4:  # far beyond any that holds; sums stay within 64 bits
-            return False
+        if any(self.most_part(block) * rate > 1 for block, rate in zip(self.members, rates, strict=True)):
+            return False  # one block alone is too much; sums of the others stay within 64 bits
         return self.spent(rates) <= 1
 
     def residuals(self, tables: Mapping[Block, Whole], limit: int) -> Floats:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
-from math import inf, sqrt
+from math import inf, prod, sqrt
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -31,7 +31,6 @@ from inid.tables.questions.synthetic.rules import Rules, read_rules
 from inid.tables.questions.synthetic.three_steps import (
     LEAST_WEIGHT,
     MOST_WEIGHT,
-    SHARES,
     FirstStep,
     Measured,
     Steps,
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SyntheticPlan(PlanOfSteps):
-    """Three steps: columns, scores of all pairs, and the pairs that the scores choose. See `three_steps`."""
+    """Columns, scores of all pairs, and the pairs that they choose; with triples two more steps. See `three_steps`."""
 
     question: "SyntheticRows"
 
@@ -61,12 +60,20 @@ class SyntheticPlan(PlanOfSteps):
         parts = {block: float(columns.most_part(block)) for block in columns.members}  # 0 of a total that is for free
         spent = {block: part / variances[block] if part else 0.0 for block, part in parts.items()}
         whole = sum(spent.values()) * steps.rows**2
-        shares = {block: float(SHARES[0]) * cost * steps.rows**2 / max(whole, 1e-300) for block, cost in spent.items()}
+        shares = {
+            block: float(steps.shares[0]) * cost * steps.rows**2 / max(whole, 1e-300) for block, cost in spent.items()
+        }
         lines = [_line("rows", shares[()], sqrt(variances[()]))]
         for at, column in enumerate(question.columns):
             own = variances[()] / column.size**2 + variances[at,] * (1 - 1 / column.size)
             lines.append(_line(f"rows by {column.name}", shares[at,], sqrt(own), column.size))
-        lines.append(_line("scores of pairs", float(SHARES[1]), float(second.scales[0]), len(steps.pairs)))
+        lines.append(_line("scores of pairs", float(steps.shares[1]), float(second.scales[0]), len(steps.pairs)))
+        if steps.triples:
+            fourth = self.steps[3]
+            assert isinstance(fourth, NoisePlan)  # noqa: S101 - it has no choice before it
+            lines.append(
+                _line("scores of triples", float(steps.shares[3]), float(fourth.scales[0]), len(steps.triples))
+            )
         return PlanSummary(
             first,
             tuple(lines),
@@ -85,8 +92,8 @@ class SyntheticPlan(PlanOfSteps):
         """What is known of the noise of pairs: a range for each number of pairs that may be kept."""
         if self.released:
             kept = ", ".join(f"{one}*{two}" for one, two in self.question.kept_names(self.released))
-            return [f"pairs that were kept: {kept}"]
-        steps, mu = self.question.three_steps, float(self.question.third_promise(self.promise).mu)
+            return [f"pairs that were kept: {kept}", *self.question.triple_notes(self.released)]
+        steps, mu = self.question.three_steps, self.question.parts(self.promise)[2].mu
         made = steps.blocks(steps.pairs)
         costs, error, sizes = steps.pair_sizes
         own = np.array([float(made.own_part(pair)) for pair in steps.pairs])
@@ -97,7 +104,7 @@ class SyntheticPlan(PlanOfSteps):
             least, most = 1 / np.sqrt(steps.level(sums, mu))
             ends = f"{noise.min() * least:.4g} to {noise.max() * most:.4g}"
             found.append(f"if {number} of {len(sizes)} pairs are kept, the std of a cell's own noise is {ends}")
-        return found
+        return [*found, *self.question.triple_notes(())]
 
     def effort_note(self) -> str:
         """What making rows takes, the first time."""
@@ -109,11 +116,11 @@ class SyntheticPlan(PlanOfSteps):
 
     def in_words(self) -> str:
         question = self.question
-        rows = [["", "cells", "std of noise"]]
+        rows, steps = [["", "cells", "std of noise"]], _NUMBERS[question.steps]
         rows += [[line.label, str(line.cells or 1), f"{line.deviation:.4g}"] for line in self.summary().lines]
         return "\n".join(
             [
-                f"Synthetic rows of {len(question.columns)} columns, in three steps of Gaussian noise",
+                f"Synthetic rows of {len(question.columns)} columns, in {steps} steps of Gaussian noise",
                 f"promise: {self.promise}, neighbours: {self.neighbours}",
                 *question.view.lines(),
                 *([] if question.rules is None else [f"every row: {text}" for text in question.rules.texts]),
@@ -126,6 +133,9 @@ class SyntheticPlan(PlanOfSteps):
                 "The rows themselves have no stated error: tables that were measured have intervals.",
             ]
         )
+
+
+_NUMBERS = {3: "three", 5: "five"}
 
 
 def _line(label: str, share: float, std: float, cells: int | None = None) -> PlanLine:
@@ -225,7 +235,7 @@ class SyntheticResult(Result):
         return f"{super().__str__()}\n{len(self.kept)} of {pairs} pairs were measured: {kept}"
 
 
-_DETAILS = ("synthetic_columns", "synthetic_target", "synthetic_rules")
+_DETAILS = ("synthetic_columns", "synthetic_target", "synthetic_rules", "synthetic_triples")
 _TARGET_WEIGHT = 4.0
 _MOST_LEVELS = 2**13  # of all columns together: rows are made of matrices of so many squared
 _EXACT = 2**53
@@ -233,10 +243,10 @@ _EXACT = 2**53
 
 @dataclass(frozen=True)
 class ExactPairs:
-    """The exact tables of the total, of columns and of pairs, and the promise of the last step. NOT PRIVATE."""
+    """The exact tables of the total, of columns, pairs and triples, and the promises of the steps. NOT PRIVATE."""
 
     tables: Mapping[Block, Whole]
-    promise: GaussianDP
+    promises: Sequence[GaussianDP]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -251,12 +261,12 @@ class SyntheticRows(Question):
     promise: ApproxDP(epsilon=1.0, delta=1e-06), neighbours: add_remove
     <BLANKLINE>
                      cells  std of noise
-    rows                 1         34.49
-    rows by sex          2         19.76
-    rows by age          4         13.77
+    rows                 1         23.27
+    rows by sex          2         15.58
+    rows by age          4         12.92
     scores of pairs      1         18.89
     <BLANKLINE>
-    if 1 of 1 pairs are kept, the std of a cell's own noise is 2.158 to 2.158
+    if 1 of 1 pairs are kept, the std of a cell's own noise is 2.179 to 2.179
     making rows takes about 1 s of one processor and 5 MB, once; more rows take little
     The rows themselves have no stated error: tables that were measured have intervals.
     """
@@ -264,7 +274,6 @@ class SyntheticRows(Question):
     kind: ClassVar[str] = "synthetic"
     method: ClassVar[str] = "synthesize"
     options: ClassVar[tuple[str, ...]] = ()
-    steps: ClassVar[int] = 3
     makes_rows: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ("domains", "other", "bins")
     families: ClassVar[tuple[MechanismName, ...]] = ("gaussian",)
@@ -281,6 +290,12 @@ class SyntheticRows(Question):
     columns: tuple[LevelColumn, ...]
     weights: Mapping[Block, float] = field(default_factory=dict)
     rules: Rules | None = None
+    triples: bool = False
+
+    @property
+    def steps(self) -> int:  # type: ignore[override]
+        """How many steps there are: three, or five where tables of three columns are scored."""
+        return len(self.three_steps.shares)
 
     @classmethod
     def claims_options(cls, stated: Mapping[str, Any]) -> bool:
@@ -299,7 +314,10 @@ class SyntheticRows(Question):
         columns = read_level_columns(table, asked.get("columns"))
         weights = _read_weights([column.name for column in columns], asked.get("target"), asked.get("weights", {}))
         rules = read_rules(columns, asked.get("rules"))
-        made = cls(columns=columns, weights=weights, rules=rules, **cls.facts_of(table))
+        triples = asked.get("triples", False)
+        if not isinstance(triples, bool):
+            raise ArgumentError(f"triples must be True or False, got {shown(triples)}.")
+        made = cls(columns=columns, weights=weights, rules=rules, triples=triples, **cls.facts_of(table))
         made.check_limits()
         return made
 
@@ -313,7 +331,7 @@ class SyntheticRows(Question):
         """What the steps release, and how far one person moves it."""
         rows = 1 if self.person is None else self.person.max_rows
         sizes = tuple(column.size for column in self.columns)
-        return Steps(sizes, self.neighbours, self.vanishing, rows, self.weights)
+        return Steps(sizes, self.neighbours, self.vanishing, rows, self.weights, self.triples)
 
     def together_notes(self) -> list[str]:
         """What rows do not keep where one person or household has several."""
@@ -336,22 +354,28 @@ class SyntheticRows(Question):
         if not one * two * self.max_rows < _EXACT:
             most = (_EXACT - 1) // (one * two)
             raise ArgumentError(f"max_rows must be at most {most:,} for columns of so many levels: lower it.")
+        for triple in self.three_steps.triples:
+            largest = prod(contrasts(sizes[at]).largest for at in triple)
+            if not largest * self.max_rows < _EXACT:
+                most = (_EXACT - 1) // largest
+                raise ArgumentError(f"max_rows must be at most {most:,} for tables of three such columns: lower it.")
 
     def check(self, table: Table) -> None:
         self.check_limits()
         super().check(table)
 
     def aggregations(self, table: Table) -> tuple[Aggregation, ...]:
-        """The table of every pair, in one pass."""
+        """The table of every pair, and of every triple that is scored, in one pass."""
         view, domains = coded_view(table.source, self.columns)
         names = list(domains.keys)
-        pairs: dict[Marginal, tuple[str, ...]] = {(names[one], names[two]): () for one, two in self.three_steps.pairs}
-        return (tables_aggregation(domains, pairs, (), {}, self.person, view),)
+        blocks = [*self.three_steps.pairs, *self.three_steps.triples]
+        wanted: dict[Marginal, tuple[str, ...]] = {tuple(names[at] for at in block): () for block in blocks}
+        return (tables_aggregation(domains, wanted, (), {}, self.person, view),)
 
     def exact(self, found: Sequence[Sequence[Totals]], plan: SyntheticPlan) -> ExactPairs:
-        """The table of every pair, and the tables inside them. NOT PRIVATE."""
-        pairs = {pair: own.sums[0] for pair, own in zip(self.three_steps.pairs, found[0], strict=True)}
-        return self.inside(pairs, plan)
+        """The table of every pair and triple, and the tables inside them. NOT PRIVATE."""
+        blocks = [*self.three_steps.pairs, *self.three_steps.triples]
+        return self.inside({block: own.sums[0] for block, own in zip(blocks, found[0], strict=True)}, plan)
 
     def inside(self, pairs: Mapping[Block, Whole], plan: SyntheticPlan) -> ExactPairs:
         """The tables of pairs, of columns and of the total, from those of pairs. NOT PRIVATE."""
@@ -360,10 +384,10 @@ class SyntheticRows(Question):
             pair = (0, 1) if at < 2 else (0, at)
             tables[at,] = tables[pair].sum(axis=1 - pair.index(at))
         tables[()] = np.asarray(np.minimum(tables[0,].sum(), self.max_rows))
-        return ExactPairs(tables, self.third_promise(plan.promise))
+        return ExactPairs(tables, self.parts(plan.promise))
 
     def step_numbers(self, exact: ExactPairs, released: tuple[Release, ...]) -> Floats:
-        """The residuals of columns; the scores of pairs; the residuals of the pairs that the noisy scores choose."""
+        """The residuals of columns; scores of pairs; the residuals of those that are chosen; the same of triples."""
         steps = self.three_steps
         if not released:
             return steps.columns.residuals(exact.tables, self.max_rows)
@@ -375,34 +399,56 @@ class SyntheticRows(Question):
                     for pair in steps.pairs
                 ]
             )
-        chosen = steps.chosen(released[1].values, exact.promise.mu)
+        if len(released) == 3:
+            before = self.measured(released[2], released[:2])
+            return np.array(
+                [
+                    steps.score(exact.tables[triple], before.triple_reference(triple), self.max_rows)
+                    for triple in steps.triples
+                ]
+            )
+        chosen = self._chosen_now(released, exact.promises)
         return steps.blocks(list(chosen)).residuals(exact.tables, self.max_rows)
 
+    def _chosen_now(self, released: Sequence[Release], promises: Sequence[Budget]) -> dict[Block, float]:
+        """What the next step measures, with variances up to a factor, from what was released and promises of steps."""
+        steps, mus = self.three_steps, [part.mu for part in promises if isinstance(part, GaussianDP)]
+        if len(released) == 2:
+            return steps.chosen(released[1].values, mus[2])
+        first = FirstStep.of(steps, released[0], self.max_rows)
+        return steps.chosen_last(released[1].values, mus[2], released[3].values, mus[4], first)
+
     def plan(self, budget: Budget) -> SyntheticPlan:
-        first, second, third = parts_of(budget)
-        noises = [
-            plan(made, part, mechanism="gaussian")
-            for made, part in ((self.three_steps.first_set(), first), (self.three_steps.second_set(), second))
-        ]
-        return SyntheticPlan(budget, (*noises, third), self)
+        steps, parts = self.three_steps, self.parts(budget)
+        noises: list[NoisePlan | GaussianDP] = [*parts]
+        noises[0] = plan(steps.first_set(), parts[0], mechanism="gaussian")
+        noises[1] = plan(steps.second_set(), parts[1], mechanism="gaussian")
+        if steps.triples:
+            noises[3] = plan(steps.fourth_set(), parts[3], mechanism="gaussian")
+        return SyntheticPlan(budget, tuple(noises), self)
 
     def named_targets(self, tolerance: Any) -> list[float | None]:
         """See `Question.named_targets`: no tolerance is taken, since rows have no stated error."""
         (none,) = super().named_targets(tolerance)
-        return [none] * (len(self.columns) + 2)
+        return [none] * self._lines
 
     def alone(self, mechanism: MechanismName) -> Sequence[float]:
         """See `Question.alone`: what it has in a publication is a stated share, beside which none is worse."""
-        return [inf] * (len(self.columns) + 2)
+        return [inf] * self._lines
 
-    @staticmethod
-    def third_promise(budget: Budget) -> GaussianDP:
-        """What the last step promises under the promise of all of them."""
-        return parts_of(budget)[2]
+    @property
+    def _lines(self) -> int:
+        """How many lines a plan has: the total, each column, and scores."""
+        return len(self.columns) + 2 + bool(self.three_steps.triples)
+
+    def parts(self, budget: Budget) -> tuple[GaussianDP, ...]:
+        """What each step promises under the promise of all of them."""
+        return parts_of(budget, self.three_steps.shares)
 
     def later_noise(self, plan: SyntheticPlan, released: tuple[Release, ...]) -> NoisePlan:
-        """The noise of the pairs that the noisy scores choose."""
-        return self.three_steps.third_noise(released[1].values, self.third_promise(plan.promise))[1]
+        """The noise of what the noisy scores choose."""
+        parts = self.parts(plan.promise)
+        return self.three_steps.chosen_noise(self._chosen_now(released, parts), parts[len(released)])
 
     def is_covered_by(self, noise: NoisePlan) -> bool:
         """Whether it is noise of the first step."""
@@ -410,27 +456,46 @@ class SyntheticRows(Question):
 
     def is_covered_by_all(self, noises: Sequence[NoisePlan | GaussianDP], released: Sequence[Release] = ()) -> bool:
         """Whether each step's set holds what one person can change; which pairs the last has, the scores say."""
-        if len(noises) != self.steps or any(isinstance(noise, GaussianDP) for noise in noises[:2]):
+        if len(noises) != self.steps:
             return False
-        first, second, third = noises
+        first, second, third, *more = noises
         if any(isinstance(noise, NoisePlan) and noise.mechanism != "gaussian" for noise in noises):
             return False
         if not (isinstance(first, NoisePlan) and isinstance(second, NoisePlan) and self.is_covered_by(first)):
             return False
-        if second.sensitivity != self.three_steps.second_set():
+        steps = self.three_steps
+        if second.sensitivity != steps.second_set():
+            return False
+        if more and not (isinstance(more[0], NoisePlan) and more[0].sensitivity == steps.fourth_set()):
             return False
         promises = [noise if isinstance(noise, GaussianDP) else noise.budget for noise in noises]
-        if not are_parts(promises):
+        if not are_parts(promises, shares=steps.shares):
             return False
-        if isinstance(third, GaussianDP):
+        later = [third, *more[1:]]
+        if all(isinstance(noise, GaussianDP) for noise in later):
             return True
-        if not released:  # nobody knows which pairs it is noise of
+        if len(released) != len(noises):  # nobody knows what it is noise of
             return False
-        return self.three_steps.is_of_chosen(third.sensitivity, released[1].values, promises[2].mu)
+        if not (
+            isinstance(third, NoisePlan) and steps.is_of_chosen(third.sensitivity, released[1].values, promises[2].mu)
+        ):
+            return False
+        last = later[-1]
+        return not more or (
+            isinstance(last, NoisePlan)
+            and steps.is_of_last(
+                last.sensitivity,
+                released[1].values,
+                promises[2].mu,
+                released[3].values,
+                promises[4].mu,
+                FirstStep.of(steps, released[0], self.max_rows),
+            )
+        )
 
     def divides(self, promise: Budget, parts: Sequence[Budget]) -> bool:
         """Whether the steps have their shares of this very promise: none that is larger, or of another kind."""
-        return are_parts(parts, promise)
+        return are_parts(parts, promise, self.three_steps.shares)
 
     def _chosen(self, scores: Release, promise: Budget) -> list[Block]:
         """The columns and pairs that noisy scores choose."""
@@ -444,11 +509,31 @@ class SyntheticRows(Question):
         names = [tuple(self.columns[at].name for at in block) for block in chosen]
         return [(own[0], own[1]) for own in names if len(own) == 2]
 
+    def _chosen_last(self, released: Sequence[Release]) -> tuple[Block, ...]:
+        """What the last of five steps measured."""
+        promises = [step.plan.budget for step in released]
+        known = all(isinstance(promise, GaussianDP) for promise in promises)
+        if not known or released[3].values.shape != (len(self.three_steps.triples),):
+            return ()
+        return tuple(self._chosen_now(released[:4], promises))
+
+    def triple_notes(self, released: Sequence[Release]) -> list[str]:
+        """What is known of tables of three columns: how many are scored, and which were measured."""
+        steps = self.three_steps
+        if not steps.triples:
+            return []
+        most = max(prod(steps.sizes[at] for at in triple) for triple in steps.triples)
+        if not released:
+            return [f"{len(steps.triples)} tables of three columns, of at most {most} cells, are scored"]
+        names = ["*".join(self.columns[at].name for at in one) for one in self._chosen_last(released) if len(one) == 3]
+        return [f"tables of three columns that were measured: {', '.join(names) or 'none'}"]
+
     def measured(self, release: Release, earlier: Sequence[Release]) -> Measured:
-        """What was released, as noisy tables."""
-        first, scores = earlier
-        chosen = tuple(self._chosen(scores, release.plan.budget))
-        return Measured(self.three_steps, first, scores, release, chosen, self.max_rows)
+        """What was released, as noisy tables; also of five steps the first three alone."""
+        first, scores, third, *more = (*earlier, release)
+        chosen = tuple(self._chosen(scores, third.plan.budget))
+        last = (more[1], self._chosen_last([*earlier, release])) if more else (None, ())
+        return Measured(self.three_steps, first, scores, third, chosen, self.max_rows, *last)
 
     def row_maker(self, release: Release, earlier: Sequence[Release]) -> RowMaker:
         return RowMaker(self.columns, self.measured(release, earlier), self.rules)
@@ -500,6 +585,7 @@ class SyntheticRows(Question):
             *([] if self.rules is None else [("rules that every row keeps", "; ".join(self.rules.texts))]),
             ("pairs that were measured", ", ".join("*".join(pair) for pair in kept)),
             ("pairs taken as independent", ", ".join("*".join(pair) for pair in pinned)),
+            *(("interactions", note) for note in self.triple_notes(plan.released)),
             ("protected", protection(self.person, self.neighbours)),
             *(("not kept", note) for note in self.together_notes()),
             *view_facts(self.view, self.answer_keys()),
@@ -511,8 +597,9 @@ class SyntheticRows(Question):
     def to_dict(self) -> dict[str, Any]:
         weights = [[*pair, weight] for pair, weight in sorted(self.weights.items())]
         columns = [column.to_dict() for column in self.columns]
-        rules = {} if self.rules is None else {"rules": self.rules.texts}
-        return {"synthetic": columns, "weights": weights, **rules, **self.facts_to_dict()}
+        more: dict[str, Any] = {} if self.rules is None else {"rules": self.rules.texts}
+        more |= {"triples": True} if self.triples else {}
+        return {"synthetic": columns, "weights": weights, **more, **self.facts_to_dict()}
 
     @classmethod
     def from_dict(cls, record: Any) -> Self:
@@ -525,7 +612,10 @@ class SyntheticRows(Question):
             stated = {tuple(names[at] for at in block): weight for *block, weight in record["weights"]}
             weights = _read_weights(names, None, stated)
             rules = read_rules(columns, record.get("rules"))
-            made = cls(columns=columns, weights=weights, rules=rules, **cls.facts_from_dict(record))
+            triples = record.get("triples", False)
+            if not isinstance(triples, bool):
+                raise RecordError("the record does not say whether tables of three columns were scored.")
+            made = cls(columns=columns, weights=weights, rules=rules, triples=triples, **cls.facts_from_dict(record))
             made.check_limits()
             return made
 

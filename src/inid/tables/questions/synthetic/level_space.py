@@ -123,17 +123,24 @@ _LEAST = 1e-12
 
 
 def raked(
-    space: LevelSpace, tables: Floats, codes: Codes, rng: np.random.Generator, report: Callable[[float], None]
+    space: LevelSpace,
+    tables: Floats,
+    codes: Codes,
+    rng: np.random.Generator,
+    report: Callable[[float], None],
+    triples: Mapping[Block, Floats] = MappingProxyType({}),
 ) -> Floats:
     """The weight of each row; they add up to 1."""
-    columns, pairs = np.ascontiguousarray(codes.T), list(combinations(range(len(space.sizes)), 2))
+    columns, wanted = np.ascontiguousarray(codes.T), list(triples.items())
+    wanted += [((i, j), tables[space.spans[i], space.spans[j]]) for i, j in combinations(range(len(space.sizes)), 2)]
     weights, floor = np.ones(len(codes)), 0.25 / len(codes)
     for cycle in range(_CYCLES):
         power = 0.7 if cycle < _CYCLES - 2 else 0.4
-        for at in rng.permutation(len(pairs)).tolist():
-            one, two = pairs[at]
-            target = tables[space.spans[one], space.spans[two]].reshape(-1)
-            cells = columns[one] * np.int32(space.sizes[two]) + columns[two]
+        for at in rng.permutation(len(wanted)).tolist():
+            block, table = wanted[at]
+            target, cells = table.reshape(-1), columns[block[0]]
+            for column in block[1:]:
+                cells = cells * np.int32(space.sizes[column]) + columns[column]
             there = np.bincount(cells, weights=weights, minlength=target.size) / weights.sum()
             ratio = np.clip((target + floor) / (there + floor), 1 / _MOST, _MOST)
             weights *= (ratio**power)[cells]
@@ -184,10 +191,12 @@ def entropic_rows(
     report: Callable[[float], None],
     masks: Sequence[Mask] = (),
     first_levels: Mapping[int, int] = MappingProxyType({}),
+    triples: Mapping[Block, Floats] = MappingProxyType({}),
 ) -> Codes:
     """So many rows whose tables of pairs are near the target tables, and which all masks allow.
 
-    `first_levels` are levels of the columns of masks that all of them allow together.
+    `first_levels` are levels of the columns of masks that all of them allow together; `triples` are target tables of
+    three columns, in shares of the rows.
     """
     turns = [max(number // part, 1) for count, part in _ROUNDS_OF_MOVES for _ in range(count)]
     shares = np.diag(tables).copy()
@@ -195,7 +204,8 @@ def entropic_rows(
     for at, span in enumerate(space.spans):
         codes[:, at] = rng.choice(space.sizes[at], turns[0], p=shares[span] / shares[span].sum())
     pairs, singles = np.zeros(tables.shape), np.log(shares + 1e-6)
-    blocks = _blocks(space, masks)
+    interactions = [_Interaction(block, np.zeros(table.shape, dtype=np.float32)) for block, table in triples.items()]
+    blocks = _blocks(space, masks, interactions)
     if masks:
         _make_allowed(space, codes, singles.astype(np.float32), blocks, masks, first_levels, rng)
     size, nearest, done = _STEP, np.inf, 0
@@ -211,11 +221,13 @@ def entropic_rows(
         moved = np.where(space.other_columns, np.log((tables + floor) / (current + floor)), 0.0)
         pairs += step * np.where(space.other_columns, space.centred(moved), 0.0)
         singles += step * np.log((shares + floor) / (np.diag(current) + floor))
+        for one in interactions:
+            one.move(triples[one.columns], codes, step)
         theta = pairs.astype(np.float32), singles.astype(np.float32)
         order = rng.permutation(len(space.sizes)).tolist()
         for some, ones in space.chunks(codes):
-            for one in [*order, *range(len(space.sizes), len(blocks))]:
-                blocks[one].draw(codes[some], ones, *theta, rng)
+            for column in [*order, *range(len(space.sizes), len(blocks))]:
+                blocks[column].draw(codes[some], ones, *theta, rng)
         done += rows
         report(done / sum(turns))
     return codes
@@ -227,6 +239,29 @@ _UNLIKELY = np.float32(np.log(1e-3))
 
 
 @dataclass(frozen=True, eq=False)
+class _Interaction:
+    """Theta of the levels of three columns together: it says nothing about two of them alone."""
+
+    columns: Block
+    theta: Singles
+
+    def move(self, target: Floats, codes: Codes, step: float) -> None:
+        """Take a step towards the target table."""
+        there, floor = table_of(codes, self.columns, target.shape), 1.0 / len(codes)
+        moved = step * np.log((target + floor) / (there + floor))
+        for axis in range(3):
+            moved = moved - moved.mean(axis=axis, keepdims=True)
+        self.theta[...] += moved.astype(np.float32)
+
+
+def table_of(codes: Codes, columns: Block, shape: tuple[int, ...], weights: Floats | None = None) -> Floats:
+    """The table of some columns, in shares of the rows, which may have weights that add up to 1."""
+    cells = np.ravel_multi_index([codes[:, at] for at in columns], shape)
+    found = np.bincount(cells, weights, minlength=int(np.prod(shape))).reshape(shape)
+    return np.asarray(found / len(codes) if weights is None else found, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
 class _Block:
     """Columns that are drawn anew given the others: a combination of levels for each line of `cells`."""
 
@@ -234,6 +269,7 @@ class _Block:
     columns: tuple[int, ...]
     cells: NDArray[np.intp]
     masks: tuple[Mask, ...]
+    interactions: tuple[_Interaction, ...]
 
     def draw(
         self,
@@ -255,8 +291,10 @@ class _Block:
                 chances += (theta[span] @ ones + singles[span, None])[self.cells[:, place]]
             places = self.cells + self.space.starts[[*self.columns]]
             chances += sum(theta[places[:, i], places[:, j]] for i, j in combinations(range(len(spans)), 2))[:, None]
+        own = {column: self.cells[:, [place]] for place, column in enumerate(self.columns)}
+        for one in self.interactions:
+            chances += one.theta[tuple(own.get(column, codes[:, column]) for column in one.columns)]
         for mask in self.masks:
-            own = {column: self.cells[:, [place]] for place, column in enumerate(self.columns)}
             allowed = mask.allowed[tuple(own.get(column, codes[:, column]) for column in mask.columns)]
             chances = np.where(allowed, chances, chances + np.float32(unlikely))
         chances -= chances.max(axis=0)
@@ -274,17 +312,22 @@ class _Block:
             codes[:, column] = drawn[:, place]
 
 
-def _blocks(space: LevelSpace, masks: Sequence[Mask]) -> list[_Block]:
+def _blocks(space: LevelSpace, masks: Sequence[Mask], interactions: Sequence[_Interaction]) -> list[_Block]:
     """Each column, and after them the columns of each mask in which one at a time does not reach every combination."""
     found = []
+
+    def block(columns: tuple[int, ...], cells: NDArray[np.intp], own: Mask | None = None) -> _Block:
+        others = tuple(mask for mask in masks if mask is not own and set(mask.columns) & set(columns))
+        return _Block(
+            space, columns, cells, others, tuple(one for one in interactions if set(one.columns) & set(columns))
+        )
+
     for column, size in enumerate(space.sizes):
-        own = tuple(mask for mask in masks if column in mask.columns)
-        found.append(_Block(space, (column,), np.arange(size)[:, None], own))
+        found.append(block((column,), np.arange(size)[:, None]))
     for mask in masks:
         cells = np.argwhere(mask.allowed)
         if len(mask.columns) > 1 and len(cells) <= _TOGETHER and not _hang_together(cells):
-            others = tuple(other for other in masks if other is not mask and set(other.columns) & set(mask.columns))
-            found.append(_Block(space, mask.columns, cells, others))
+            found.append(block(mask.columns, cells, mask))
     return found
 
 
@@ -349,7 +392,13 @@ _WORSE = 1.0  # times the least so far: an exchange that ends above that is take
 
 
 def near_sample(
-    space: LevelSpace, tables: Floats, codes: Codes, weights: Floats, number: int, rng: np.random.Generator
+    space: LevelSpace,
+    tables: Floats,
+    codes: Codes,
+    weights: Floats,
+    number: int,
+    rng: np.random.Generator,
+    triples: Mapping[Block, Floats] = MappingProxyType({}),
 ) -> NDArray[np.intp]:
     """The places of so many rows in proportion to their weights, whose tables are near the target tables."""
     counts = np.bincount(systematic(weights, number, rng), minlength=len(codes))
@@ -359,9 +408,14 @@ def near_sample(
     scale = 1 / np.sqrt(np.maximum(tables * number, 1.0))
     for turn in range(_THINNING_ROUNDS + 1):
         gap = number * (tables - space.tables(codes, counts.astype(np.float64)))
-        off = float((scale * gap * gap).sum())
+        off, more = float((scale * gap * gap).sum()), []
+        for block, table in triples.items():
+            there = table_of(codes, block, table.shape, counts.astype(np.float64))
+            apart, own_scale = number * table - there, 2 / np.sqrt(np.maximum(table * number, 1.0))
+            off += float((own_scale * apart * apart).sum())
+            more.append((own_scale * apart)[tuple(codes[:, at] for at in block)])
         if off < _WORSE * best:
-            best, best_counts, short = off, counts, _sums(space, codes, scale * gap)
+            best, best_counts, short = off, counts, _sums(space, codes, scale * gap) + sum(more)
         else:
             most //= 2
         if turn == _THINNING_ROUNDS:

@@ -10,7 +10,8 @@ singular values" (2017), for the Frobenius loss: with y = s / (sigma sqrt(b)) an
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import combinations
 from math import prod
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from inid.tables.questions.synthetic.columns import LevelColumn
 from inid.tables.questions.synthetic.level_space import (
     Codes,
     LevelSpace,
+    Mask,
     Singles,
     effective,
     entropic_rows,
@@ -33,7 +35,7 @@ from inid.tables.questions.synthetic.level_space import (
     raked,
 )
 from inid.tables.questions.synthetic.rules import Rules
-from inid.tables.questions.synthetic.three_steps import Measured
+from inid.tables.questions.synthetic.three_steps import Measured, no_interaction
 
 
 def shrunk(noisy: Floats, std: float) -> Floats:
@@ -188,6 +190,7 @@ class Pool:
     codes: Codes
     weights: Floats
     tables: Floats
+    triples: Mapping[Block, Floats] = field(default_factory=dict)
 
     @property
     def effective(self) -> float:
@@ -197,7 +200,8 @@ class Pool:
     def sample(self, number: int, rng: np.random.Generator) -> Codes:
         """So many rows."""
         order = rng.permutation(len(self.weights))
-        drawn = near_sample(self.space, self.tables, self.codes[order], self.weights[order], number, rng)
+        codes, weights = self.codes[order], self.weights[order]
+        drawn = near_sample(self.space, self.tables, codes, weights, number, rng, self.triples)
         return np.asarray(self.codes[order[rng.permutation(drawn)]])
 
 
@@ -217,8 +221,37 @@ def fitted_pool(
         for mask in masks:
             tables = mask.inside(tables, space)
         number = int(np.clip(round(_MORE * total), _LEAST, _MOST))
-        codes = entropic_rows(space, tables, number, rng, part(1), masks, {} if rules is None else rules.first_levels)
-        return Pool(space, codes, raked(space, tables, codes, rng, part(2)), tables)
+        triples = {block: _triple_table(measured, space, tables, block, masks) for block in measured.triples}
+        first_levels = {} if rules is None else rules.first_levels
+        codes = entropic_rows(space, tables, number, rng, part(1), masks, first_levels, triples)
+        return Pool(space, codes, raked(space, tables, codes, rng, part(2), triples), tables, triples)
+
+
+def _triple_table(
+    measured: Measured, space: LevelSpace, tables: Floats, triple: Block, masks: Sequence[Mask]
+) -> Floats:
+    """The target table of three columns, in shares of the rows.
+
+    What was measured beside the pairs, less what the same pairs give without an interaction, is shrunk by 1 - D / S,
+    S the sum of its squares in units of its noise and D its degrees of freedom (James and Stein 1961), or is nothing.
+    """
+    total = measured.summary.total
+    pairs: dict[Block, Floats] = {
+        (one, two): tables[space.spans[triple[one]], space.spans[triple[two]]] for one, two in combinations(range(3), 2)
+    }
+    plain = beside = no_interaction(pairs)
+    for axis in range(3):
+        beside = beside - beside.mean(axis=axis, keepdims=True)
+    apart = measured.tables[triple] / total - beside
+    squares = float(np.square(apart).sum()) * total**2 / measured.variances[triple]
+    degrees = prod(space.sizes[at] - 1 for at in triple)
+    table = np.maximum(plain + apart * max(1 - degrees / max(squares, 1e-300), 0.0), 0.0)
+    for mask in masks:
+        inside = [at for at in mask.columns if at in triple]
+        if len(inside) > 1:
+            kept = mask.allowed.any(axis=tuple(axis for axis, at in enumerate(mask.columns) if at not in inside))
+            table = table * np.expand_dims(kept, [axis for axis, at in enumerate(triple) if at not in inside])
+    return no_interaction(pairs, table)
 
 
 def _wanted(measured: Measured) -> TargetTables:

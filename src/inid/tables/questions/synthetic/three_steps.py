@@ -1,8 +1,11 @@
 """The three Gaussian steps of synthetic rows: what each releases, and the set in which one person moves it.
 
-1. *Columns*, 0.15 of mu^2: the residuals of each column's table, and the total, which gets a tenth of it (under
+1. *Columns*, 0.15 of mu^2: the residuals of each column's table, and the total, which gets a tenth of it or more (under
    "replace" it is public, or costs nothing beside the columns). The variance of column i is in proportion to
-   ((1 - 1/n_i) / n_i)^(2/3).
+   ((1 - 1/n_i) / n_i)^(2/3). The noise of the total is spread evenly over the cells of a table, so that it is as far
+   off in each of P pairs, and column i is in d - 1 of them with an error of n_i: the total has the part of
+   P^(2/3) in its sum with ((d - 1) n_i)^(2/3) (1 - 1/n_i)^(1/3), where that is more than a tenth: a quarter for four
+   columns of two levels, and a tenth for most tables.
 2. *Scores*, 0.05 of mu^2: for each pair of columns the score |table - R|_1, the distance of its table from independence
    R = N p_i (x) p_j, which step 1 fixes. The cells of R are rounded to whole numbers of 2^-8, so that a score is one
    too, and exact.
@@ -22,6 +25,18 @@
    where a pair's precision is x (c / rho)^(2/3), and a column's is x (C / rho)^(2/3), or what step 1 gave it, if that
    is more; x follows from what the step may spend. So columns are measured again where few pairs are worth their
    noise: how many these are nobody knows before step 2, and step 1 need not guess.
+
+Where tables of three columns are asked for too, pairs have 0.60 of mu^2, and two steps follow.
+
+4. *Scores of triples*, 0.02: for every triple of columns whose table has at most 512 cells (or fewer, so that there are
+   at most 2,000 triples) the distance |table - R|_1, R the table of these pairs without an interaction of the three
+   (`no_interaction`), which steps 1 and 3 fix. The statement of step 2 holds word for word. Pairs are no condition: in
+   c = a xor b each two of the columns are independent.
+5. *Triples, and pairs once more*, 0.18: with s the score of a triple, less what chance alone gives,
+   C = 0.8 n_i n_j n_k sqrt(rho), and q = C^(2/3) rho^(1/3) those of the largest s / q are measured, as many as make the
+   expected rest least. A common level x of precision, (C / rho)^(2/3) times x for each block, is reached by the triples
+   and by what step 3 measured, which has a level already: where no triple is worth it, all of the step measures that
+   once more, and only the scores of triples were spent. Step 3 chooses as if it were so.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,10 +62,10 @@ from inid.tables.questions.marginals.basis import Whole
 from inid.tables.questions.synthetic.blocks import Block, Blocks
 
 SHARES = (Fraction(15, 100), Fraction(5, 100), Fraction(80, 100))
+TRIPLE_SHARES = (*SHARES[:2], Fraction(60, 100), Fraction(2, 100), Fraction(18, 100))
 LEAST_WEIGHT, MOST_WEIGHT = 1e-3, 1e3
-_FIRST_TO_THIRD = float(SHARES[0] / SHARES[2])
-_SECOND_TO_THIRD = float(SHARES[1] / SHARES[2])
-_TOTAL = 0.1  # of the first step
+_MOST_CELLS, _MOST_TRIPLES = 512, 2000
+_TOTAL = 0.1  # of the first step, at least
 _SCORE_UNIT = 2**8
 _LEAST_MU = 1e-9
 _NEAR = 1e-9  # processors differ in last digits
@@ -68,6 +83,22 @@ class Steps:
     vanishing: bool
     rows: int
     weights: Mapping[Block, float]
+    with_triples: bool = False
+
+    @property
+    def shares(self) -> tuple[Fraction, ...]:
+        """What part of mu^2 each step has."""
+        return TRIPLE_SHARES if self.triples else SHARES
+
+    @cached_property
+    def triples(self) -> list[Block]:
+        """The triples of columns that are scored: a public list, those with the fewest cells."""
+        if not self.with_triples:
+            return []
+        cells = {one: prod(self.sizes[at] for at in one) for one in combinations(range(len(self.sizes)), 3)}
+        numbers = sorted(cells.values())
+        most = _MOST_CELLS if len(numbers) <= _MOST_TRIPLES else min(_MOST_CELLS, numbers[_MOST_TRIPLES] - 1)
+        return [one for one, number in cells.items() if number <= most]
 
     @property
     def pairs(self) -> list[Block]:
@@ -88,7 +119,15 @@ class Steps:
         columns = self.columns
         rates = [((1 - 1 / n) / n) ** (-2 / 3) for n in self.sizes]
         spent = sum(rate * float(columns.own_part((at,))) for at, rate in enumerate(rates))
-        return columns.sensitivity([spent * _TOTAL / (1 - _TOTAL), *rates])
+        return columns.sensitivity([spent * self.total_part / (1 - self.total_part), *rates])
+
+    @property
+    def total_part(self) -> float:
+        """The part of step 1 that the total has."""
+        number = len(self.sizes)
+        total = (number * (number - 1) / 2) ** (2 / 3)
+        own = sum(((number - 1) * n) ** (2 / 3) * (1 - 1 / n) ** (1 / 3) for n in self.sizes)
+        return float(max(_TOTAL, total / (total + own)))
 
     @property
     def most_moved(self) -> int:
@@ -97,8 +136,14 @@ class Steps:
 
     def second_set(self) -> Sensitivity:
         """The set of the scores."""
-        moved = np.full(len(self.pairs), float(self.most_moved))
-        return Sensitivity.box(moved, neighbours=self.neighbours)
+        return self._score_set(len(self.pairs))
+
+    def fourth_set(self) -> Sensitivity:
+        """The set of the scores of triples."""
+        return self._score_set(len(self.triples))
+
+    def _score_set(self, number: int) -> Sensitivity:
+        return Sensitivity.box(np.full(number, float(self.most_moved)), neighbours=self.neighbours)
 
     def third_set(self, chosen: Mapping[Block, float]) -> Sensitivity:
         """The set of the pairs that were chosen, with their variances up to a factor."""
@@ -107,7 +152,7 @@ class Steps:
     def reference(self, pair: Block, total: float, shares: Sequence[Floats]) -> Whole:
         """R of a pair, in units of 2^-8."""
         first, second = pair
-        return np.rint(np.outer(shares[first], shares[second]) * (total * _SCORE_UNIT)).astype(np.int64)
+        return whole_reference(np.outer(shares[first], shares[second]), total)
 
     def score(self, table: Whole, reference: Whole, max_rows: int) -> float:
         """The distance of an exact table from its reference, held to a public limit: exact."""
@@ -138,33 +183,41 @@ class Steps:
     def _in_turn(self, mu: float) -> tuple[Floats, Floats, "np.ndarray[tuple[int], np.dtype[np.intp]]"]:
         """For each column t and (C / rho)^(2/3), and the order in which they become worth a second measurement."""
         costs, errors, known = self._own_tables
-        before, ideal = known * (mu**2 * _FIRST_TO_THIRD), (errors / costs) ** (2 / 3)
+        before, ideal = known * (mu**2 * float(self.shares[0] / self.shares[2])), (errors / costs) ** (2 / 3)
         return before, ideal, np.argsort(before / ideal, kind="stable")
 
     def level(self, sizes: Floats, mu: float) -> Floats:
         """x, where the q of the pairs that are measured add up to one of these sizes, and the step has this mu.
 
-        It solves x size + sum of rho max(0, x (C / rho)^(2/3) - t) = mu^2. A column is measured where x is above its
+        It solves x size + sum of rho max(0, x (C / rho)^(2/3) - t) = mu^2, with what step 5 adds if it measures no
+        triple. A column is measured where x is above its
         t / (C / rho)^(2/3), so where the left side is below mu^2 there: where the size is below an end, which is the
         lower, the later the column's turn. It takes a few numbers for each size and each column, none for both.
         """
         before, ideal, order = self._in_turn(mu)
-        costs = self._own_tables[0]
+        costs, whole = self._own_tables[0], mu**2 * float(sum(self.shares[2::2]) / self.shares[2])  # if no triple is
         slopes, taken = (np.append(0.0, np.cumsum((costs * slope)[order])) for slope in (ideal, before))
-        ends = (mu**2 + taken[:-1]) * (ideal / before)[order] - slopes[:-1]
+        ends = (whole + taken[:-1]) * (ideal / before)[order] - slopes[:-1]
         measured = ends.size - np.searchsorted(ends[::-1], sizes, side="right")
-        return np.asarray((mu**2 + taken[measured]) / (sizes + slopes[measured]))
+        return np.asarray((whole + taken[measured]) / (sizes + slopes[measured]))
 
-    def shrunk(self, scores: Floats, mu: float) -> Floats:
-        """Noisy scores, moved towards their mean as far as their differences are noise, where step 3 has this mu."""
+    def shrunk(self, scores: Floats, mu: float, step: int = 1) -> Floats:
+        """Noisy scores of a step, moved towards their mean as far as their differences are noise.
+
+        The step after it, which measures what they choose, has this mu.
+        """
         numbers = np.asarray(scores, dtype=np.float64)
-        noise = self.most_moved**2 * numbers.size / (mu**2 * _SECOND_TO_THIRD)
+        noise = self.most_moved**2 * numbers.size / (mu**2 * float(self.shares[step] / self.shares[step + 1]))
         middle, spread = max(float(numbers.mean()), 0.0), float(numbers.var())
         part = 1 - noise / spread if spread > noise else 0.0
         return np.asarray(middle + part * (numbers - middle))
 
     def chosen(self, scores: Floats, mu: float) -> dict[Block, float]:
         """The columns that are measured again and the pairs that are kept, with their variances up to a factor."""
+        return self._choice(scores, mu).variances
+
+    def _choice(self, scores: Floats, mu: float) -> "_Choice":
+        """The same with their level of precision."""
         costs, error, size = self.pair_sizes
         gains = self.shrunk(scores, mu) * np.array([self.weights.get(pair, 1.0) for pair in self.pairs])
         order = np.argsort(-gains / size, kind="stable")
@@ -180,14 +233,60 @@ class Steps:
         more = x[count] * rates - before
         again = np.flatnonzero(more > _WORTH * before).tolist()
         variances = (costs / error) ** (2 / 3) / x[count]
-        pairs, weights = self.pairs, {(at,): 1 / float(more[at]) for at in again}
-        return weights | {pairs[at]: float(variances[at]) for at in sorted(order[: count + 1].tolist())}
+        pairs, columns, kept = self.pairs, {(at,): 1 / float(more[at]) for at in again}, order[: count + 1]
+        taken = float(size[kept].sum() + (self._own_tables[0] * rates)[again].sum())
+        found = columns | {pairs[at]: float(variances[at]) for at in sorted(kept.tolist())}
+        return _Choice(found, float(x[count]), taken, mu**2 / taken)
+
+    def chance(self, first: "FirstStep") -> Floats:
+        """What the score of each triple would be by chance alone: 0.8 standard deviations of each count.
+
+        Counts of independent columns, which add up to more than those of others: 0.8 sqrt(N) prod of sums of sqrt(p).
+        """
+        roots = [float(np.sqrt(own).sum()) for own in first.shares]
+        return np.array([0.8 * sqrt(first.total) * prod(roots[at] for at in one) for one in self.triples])
+
+    def chosen_last(
+        self, scores: Floats, mu: float, triple_scores: Floats, last_mu: float, first: "FirstStep"
+    ) -> dict[Block, float]:
+        """What the last step measures: triples, and again what step 3 did; with their variances up to a factor."""
+        before, made = self._choice(scores, mu), self.blocks(self.triples)
+        costs = np.array([float(made.most_part(one)) for one in self.triples])
+        error = np.array([0.8 * prod(made.shape(one)) * sqrt(float(made.own_part(one))) for one in self.triples])
+        size, gains = error ** (2 / 3) * costs ** (1 / 3), self.shrunk(triple_scores - self.chance(first), last_mu, 3)
+        order = np.argsort(-gains / size, kind="stable")
+        left = np.maximum(gains, 0).sum() - np.append(0.0, np.cumsum(np.maximum(gains[order], 0)))
+        sums = np.append(0.0, np.cumsum(size[order]))
+        alone = last_mu**2 / np.maximum(sums, 1e-300)  # the level of triples that leave nothing for what was measured
+        shared = (last_mu**2 + before.taken * before.level) / (before.taken + sums)
+        x = np.where(alone > before.level, shared, alone)
+        rest = left + (sums / np.sqrt(x) + before.taken / np.sqrt(np.maximum(x, before.level))) * self.rows
+        count = int(np.argmin(rest))
+        more = float(x[count]) - before.level
+        again = before.variances if more > _WORTH * before.level else {}
+        found = {block: own * before.planned / more for block, own in again.items()}
+        kept = sorted(order[:count].tolist())
+        return found | {self.triples[at]: float(costs[at] / (size[at] * x[count])) for at in kept}
 
     def is_of_chosen(self, sensitivity: Sensitivity, scores: Floats, mu: float) -> bool:
         """Whether it is the set of the pairs that noisy scores choose: it covers them, and follows from scores."""
-        if scores.shape != (len(self.pairs),):
+        return scores.shape == (len(self.pairs),) and self._is_set_of(sensitivity, self.chosen(scores, mu))
+
+    def is_of_last(
+        self,
+        sensitivity: Sensitivity,
+        scores: Floats,
+        mu: float,
+        triple_scores: Floats,
+        last_mu: float,
+        first: "FirstStep",
+    ) -> bool:
+        """The same of the last step, where triples were scored."""
+        if triple_scores.shape != (len(self.triples),):
             return False
-        chosen = self.chosen(scores, mu)
+        return self._is_set_of(sensitivity, self.chosen_last(scores, mu, triple_scores, last_mu, first))
+
+    def _is_set_of(self, sensitivity: Sensitivity, chosen: Mapping[Block, float]) -> bool:
         if not self.blocks(list(chosen)).is_covered_by(sensitivity):
             return False
         limits = self.third_set(chosen).limits
@@ -195,10 +294,50 @@ class Steps:
             np.allclose(sensitivity.limits, limits, rtol=_NEAR, atol=0)
         )
 
-    def third_noise(self, scores: Floats, promise: GaussianDP) -> tuple[list[Block], NoisePlan]:
-        """The pairs that are kept and their noise, from noisy scores and the promise of the step."""
-        chosen = self.chosen(scores, promise.mu)
-        return list(chosen), plan(self.third_set(chosen), promise, mechanism="gaussian")
+    def chosen_noise(self, chosen: Mapping[Block, float], promise: GaussianDP) -> NoisePlan:
+        """The noise of what was chosen, with the promise of the step."""
+        return plan(self.third_set(chosen), promise, mechanism="gaussian")
+
+
+class _Choice(NamedTuple):
+    """What step 3 measures: variances at the planned level; the q of all of it; the level that the step reaches."""
+
+    variances: dict[Block, float]
+    planned: float
+    taken: float
+    level: float
+
+
+def whole_reference(shares: Floats, total: float) -> Whole:
+    """A reference from shares of the rows, in units of 2^-8."""
+    return np.rint(shares * (total * _SCORE_UNIT)).astype(np.int64)
+
+
+_FITTING_ROUNDS = 30
+
+
+def no_interaction(tables: Mapping[Block, Floats], start: Floats | None = None) -> Floats:
+    """The table of three columns with these tables of their pairs, and no interaction of the three beside.
+
+    By iterative proportional fitting from the uniform table (Deming and Stephan 1940), which ends at the largest
+    entropy; or from another table, whose interaction it keeps. Tables of pairs are shares of the rows, and not below 0.
+
+    >>> half = np.full((2, 2), 0.25)
+    >>> no_interaction({(0, 1): half, (0, 2): half, (1, 2): half})[0]
+    array([[0.125, 0.125],
+           [0.125, 0.125]])
+    """
+    axes = {(0, 1): 2, (0, 2): 1, (1, 2): 0}
+    shape = tables[0, 1].shape + tables[0, 2].shape[1:]
+    found = np.full(shape, 1 / prod(shape)) if start is None else start
+    for _ in range(_FITTING_ROUNDS):
+        for pair, axis in axes.items():
+            there = found.sum(axis=axis)
+            found = found * np.expand_dims(tables[pair] / np.maximum(there, _SMALLEST), axis)
+    return np.asarray(found / max(found.sum(), _SMALLEST))
+
+
+_SMALLEST = 1e-12
 
 
 def shares_of(table: Floats, total: float) -> Floats:
@@ -223,7 +362,7 @@ def model_weights(columns: int, target: int, weight: float, *, number: bool) -> 
     return weights | {(at,): own_weight if at == target else LEAST_WEIGHT for at in range(columns)}
 
 
-def parts_of(budget: Budget) -> tuple[GaussianDP, GaussianDP, GaussianDP]:
+def parts_of(budget: Budget, shares: Sequence[Fraction] = SHARES) -> tuple[GaussianDP, ...]:
     """What each step promises: decimals whose squares add up to at most what the promise affords."""
     if isinstance(budget, PureDP):
         raise BudgetError(
@@ -235,20 +374,21 @@ def parts_of(budget: Budget) -> tuple[GaussianDP, GaussianDP, GaussianDP]:
     if not _LEAST_MU**2 <= gaussian <= _LEAST_MU**-2:  # so that no scale of the last step is beyond what is served
         other = "more" if gaussian < 1 else "less"
         raise BudgetError(f"synthetic rows need a promise that is worth a mu between 1e-9 and 1e9: promise {other}.")
-    first, second, third = (GaussianDP(decimal_root_down(gaussian * share)) for share in SHARES)
-    return first, second, third
+    return tuple(GaussianDP(decimal_root_down(gaussian * share)) for share in shares)
 
 
-def are_parts(promises: Sequence[Budget], promise: Budget | None = None) -> TypeGuard[Sequence[GaussianDP]]:
+def are_parts(
+    promises: Sequence[Budget], promise: Budget | None = None, shares: Sequence[Fraction] = SHARES
+) -> TypeGuard[Sequence[GaussianDP]]:
     """Whether these are the promises of the steps under one promise: their shares were fixed before any answer.
 
     >>> are_parts(parts_of(GaussianDP(0.3))), are_parts([GaussianDP(0.1)] * 3)
     (True, False)
     """
     mus = [part.mu for part in promises if isinstance(part, GaussianDP)]
-    if len(mus) != len(SHARES):
+    if len(mus) != len(shares):
         return False
-    wholes = [mu**2 / float(share) for mu, share in zip(mus, SHARES, strict=True)]
+    wholes = [mu**2 / float(share) for mu, share in zip(mus, shares, strict=True)]
     wholes += [] if promise is None else [float(whole_of(promise, "gaussian"))]
     return max(wholes) <= min(wholes) * (1 + _NEAR)
 
@@ -299,11 +439,27 @@ class Measured:
     third: Release
     chosen: tuple[Block, ...]
     max_rows: int
+    last: Release | None = None
+    chosen_last: tuple[Block, ...] = ()
 
     @property
     def kept(self) -> tuple[Block, ...]:
         """The pairs that were measured."""
         return tuple(block for block in self.chosen if len(block) == 2)
+
+    @property
+    def triples(self) -> tuple[Block, ...]:
+        """The triples that were measured."""
+        return tuple(block for block in self.chosen_last if len(block) == 3)
+
+    def triple_reference(self, triple: Block) -> Whole:
+        """R of a triple, in units of 2^-8: from what was released of columns and pairs alone."""
+        total, pairs = self.summary.total, dict[Block, Floats]()
+        for places in combinations(range(3), 2):
+            one, two = places
+            pair = np.maximum(self.table((triple[one], triple[two]), 0.95).estimate, 0.0)
+            pairs[places] = pair / max(float(pair.sum()), _SMALLEST)
+        return whole_reference(no_interaction(pairs), total)
 
     @cached_property
     def summary(self) -> FirstStep:
@@ -325,7 +481,9 @@ class Measured:
     def _both(self) -> tuple[dict[Block, Floats], dict[Block, float]]:
         tables: dict[Block, Floats] = {}
         variances: dict[Block, float] = {}
-        for blocks, release in ((self.steps.columns, self.first), (self.steps.blocks(self.chosen), self.third)):
+        steps = [(self.steps.columns, self.first), (self.steps.blocks(self.chosen), self.third)]
+        steps += [] if self.last is None else [(self.steps.blocks(self.chosen_last), self.last)]
+        for blocks, release in steps:
             noise = dict(zip(blocks.members, blocks.variances(release.plan.scales), strict=True))
             for block, table in zip(blocks.members, blocks.tables(release.values), strict=True):
                 before = tables.get(block, table)
