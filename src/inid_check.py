@@ -4,18 +4,17 @@
 
 A record states a promise (epsilon, delta, ...), the sensitivity set (how far one person can move the numbers) and the
 noise. This file derives anew, in whole numbers and fractions, that noise of this size keeps the promise for that set.
-It shares no code with the library. Each promise gets one of three answers, and the exit code is 0 where all are
-accepted, 1 where something is rejected, 2 otherwise:
+It shares no code with the library. Each promise gets one of three answers; the exit code is 0 where all are accepted,
+1 where something is rejected, 2 otherwise:
 
     accepted      the promise is proved from the record's own numbers
     rejected      the record is malformed, or its noise cannot be shown to keep what it states
     not covered   this file has no rule for it: caps, ellipsoids, second moments, streams' strategies, training on
                   samples, Laplace noise that only its whole privacy curve carries
 
-What is read: plans, releases, releases of tables, publications, charges with their costs, and ledgers in SQLite with
-the chain of their digests. *Not* checked: that the noise was random, that the set is what a person can move in your
-table, that the numbers are those of the table, and the words of a record (labels, statements, a record's own digest,
-certificates of several parts and in ledgers). `inid verify` checks these words.
+Read are plans, releases, releases of tables, publications, charges with their costs, and ledgers in SQLite with the
+chain of their digests. *Not* checked: that the noise was random, that the set is what a person can move in your table,
+and the words of a record (labels, statements, its own digest, certificates of several parts and in ledgers).
 
 The rules, with d a difference between neighbouring tables:
 
@@ -23,6 +22,7 @@ The rules, with d a difference between neighbouring tables:
     Gaussian noise    m = sup of sum d_i^2 / sigma_i^2     is mu-GDP with mu^2 = m, and (eps, delta)-DP exactly where
                       Q(eps/mu - mu/2) - exp(eps) Q(eps/mu + mu/2) <= delta, Q the normal distribution's upper tail
     box               every |d_i| <= limit_i: sum limit_i / beta_i, sum limit_i^2 / sigma_i^2
+    staircase noise   blocks of a box: prod of the blocks' ratios >= exp(-e) is e-DP, see `read_blocks`
     groups            every group's norm <= its limit C: l1 norm C / min beta and C^2 / min sigma^2; l2 norm
                       C sqrt(sum 1 / beta_i^2) and C^2 / min sigma^2; groups add up. A ball is one group.
 """
@@ -41,12 +41,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 FORMAT = 3  # of records; of the library that this file was written beside
-MOST_COORDINATES = 10**7
-MOST_BITS = 40_000  # of fixed-point numbers: normal tails beyond this are not covered
+MOST_COORDINATES, MOST_BITS = 10**7, 40_000  # bits of fixed-point numbers: normal tails beyond this are not covered
 MOST_RATIOS, MOST_EXPONENT = 1000, 1000  # of Laplace noise, up to which its own Renyi divergence is computed
 
 PLAN = {"inid", "sensitivity", "budget", "mechanism", "allocation", "order", "weights", "scales"}
 SET = {"kind", "limits", "counts", "norm", "l1", "l2", "total", "labels", "neighbours"}
+BLOCK = ("numbers", "reaches", "offsets")
 PROMISES = {"PureDP": ["epsilon"], "ApproxDP": ["epsilon", "delta"], "GaussianDP": ["mu"], "ZCDP": ["rho"]}
 PROMISES["RenyiDP"] = ["order", "divergence"]
 CURRENCIES = ("epsilon", "mu_squared", "rho", "renyi", "loose")
@@ -57,6 +57,9 @@ ALLOCATIONS = ("optimal", "iid", "spr", "tolerance")
 NEIGHBOURS = ("add_remove", "replace", "zero_out")
 
 
+Promise = tuple[str, dict[str, Fraction]]
+
+
 class Rejected(Exception):
     """The record does not keep what it states, or is none."""
 
@@ -65,18 +68,24 @@ class NotCovered(Exception):
     """Nothing is known of it here."""
 
 
-Promise = tuple[str, dict[str, Fraction]]
+def _require(kept: object, why: str) -> None:
+    if not kept:
+        raise Rejected(why)
+
+
+def _cover(known: object, why: str) -> None:
+    if not known:
+        raise NotCovered(why)
 
 
 class Verdict(NamedTuple):
-    """What was found of one promise."""
+    """What was found of one promise: "accepted", "rejected" or "not covered", of what, and why."""
 
-    answer: str  # "accepted", "rejected" or "not covered"
+    answer: str
     what: str
     why: str
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Enclosures. A number x is enclosed by whole numbers (low, high) with low <= x 2^bits <= high.
 
 
@@ -97,10 +106,6 @@ def _power(x: Fraction, count: int, bits: int) -> Fraction:
     return product
 
 
-def _fixed(x: Fraction, bits: int) -> tuple[int, int]:
-    return (x.numerator << bits) // x.denominator, _up(x.numerator << bits, x.denominator)
-
-
 def exp_bounds(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     """Fractions around exp(x), with about `bits` correct bits.
 
@@ -112,9 +117,9 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
         return 1 / high, 1 / low
     squarings = max(0, math.floor(2 * x).bit_length())
     work = bits + 2 * squarings + 32 + 2 * math.ceil(x)
-    if work > MOST_BITS:
-        raise NotCovered("an exponential is too large")
-    small_low, small_high = _fixed(x / 2**squarings, work)
+    _cover(work <= MOST_BITS, "an exponential is too large")
+    small = (x / 2**squarings) * (1 << work)
+    small_low, small_high = math.floor(small), math.ceil(small)
     one = 1 << work
     low, high, term_low, term_high, n = one, one, one, one, 1
     while term_high > 1:
@@ -128,17 +133,13 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
 
 def pi_bounds(bits: int) -> tuple[Fraction, Fraction]:
     """Fractions around pi, by Machin's formula 16 arctan(1/5) - 4 arctan(1/239)."""
-    work = bits + 32
-
-    def arctan(n: int) -> tuple[int, int]:  # of 1/n; an alternating series lies between two partial sums
-        power, total, k = (1 << work) // n, 0, 0
-        while power:
-            total += (1 if k % 2 == 0 else -1) * (power // (2 * k + 1))
-            power, k = power // (n * n), k + 1
-        return total - 2 * k - 2, total + 2 * k + 2  # each term and each power was rounded by less than 1
-
-    five, other = arctan(5), arctan(239)
-    return Fraction(16 * five[0] - 4 * other[1], 1 << work), Fraction(16 * five[1] - 4 * other[0], 1 << work)
+    work, total = bits + 32, 0
+    for factor, n in ((16, 5), (-4, 239)):
+        power, k = (factor << work) // n, 0
+        while abs(power) > 1:
+            total, power, k = total + (-1) ** k * (power // (2 * k + 1)), power // (n * n), k + 1
+    # Fewer than work / 3 terms in all, each of whose powers and quotients was rounded by less than 3 together.
+    return Fraction(total - work, 1 << work), Fraction(total + work, 1 << work)
 
 
 def tail_bounds(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
@@ -151,9 +152,8 @@ def tail_bounds(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
         low, high = tail_bounds(-x, bits)
         return 1 - high, 1 - low
     work = bits + math.ceil(3 * x * x / 2) + 64
-    if work > MOST_BITS:
-        raise NotCovered("a normal tail is too far out")
-    x_low, x_high = _fixed(x, work)
+    _cover(work <= MOST_BITS, "a normal tail is too far out")
+    x_low, x_high = math.floor(x * (1 << work)), math.ceil(x * (1 << work))
     one = 1 << work
     square_low, square_high = x_low * x_low >> work, _up(x_high * x_high, one)
     low = high = 0
@@ -188,14 +188,11 @@ def gaussian_within(squared: Fraction, epsilon: Fraction, delta: Fraction) -> bo
         return True
     mu = root_above(squared)  # the tail's difference grows with mu
     mu = _rounded(mu, 300) if mu.denominator.bit_length() > 300 else mu
-    if not mu or delta >= 1:
-        return delta >= 1
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     bits = 128 + math.ceil(Fraction(3, 2) * epsilon) + max(0, -_log2(delta))
     if near > 60 and near * near > 4 * max(0, -_log2(delta)):
         return True  # Q(x) < exp(-x^2/2), which is below delta already
-    if far * far * 3 > 2 * MOST_BITS:
-        raise NotCovered("a normal tail is too far out")
+    _cover(far * far * 3 <= 2 * MOST_BITS, "a normal tail is too far out")
     return tail_bounds(near, bits)[1] - exp_bounds(epsilon, bits)[0] * tail_bounds(far, bits)[0] <= delta
 
 
@@ -203,25 +200,27 @@ def _log2(x: Fraction) -> int:
     return x.numerator.bit_length() - x.denominator.bit_length() - 1
 
 
-def laplace_is_gaussian(epsilon: Fraction, squared: Fraction) -> bool:
-    """Whether Laplace noise of one ratio epsilon is mu-GDP with mu^2 = `squared`: 2 Q(mu/2) <= exp(-epsilon/2)."""
+def laplace_is_gaussian(epsilon: Fraction, squared: Fraction, *, laplace: bool = True) -> bool:
+    """Whether Laplace noise of one ratio epsilon is mu-GDP with mu^2 = `squared`: 2 Q(mu/2) <= exp(-epsilon/2).
+
+    Whatever is epsilon-DP, not by Laplace noise, is mu-GDP for Q(mu/2) <= 1 / (1 + exp(epsilon)).
+    """
     if not epsilon:
         return True
-    if epsilon > 2000:
-        raise NotCovered("a Laplace ratio is too large")
-    size = _log2(squared) if squared else -1
-    shift = 400 + max(0, -size)
+    _cover(epsilon <= 2000, "a Laplace ratio is too large")
+    shift = 400 + max(0, -_log2(squared) if squared else 1)
     mu = Fraction(math.isqrt((squared.numerator << 2 * shift) // squared.denominator), 1 << shift)  # below the root
     bits = 256 + math.ceil(epsilon) + 2 * max(0, -_log2(epsilon))
-    return 2 * tail_bounds(mu / 2, bits)[1] <= exp_bounds(-epsilon / 2, bits)[0]
+    tail = tail_bounds(mu / 2, bits)[1]
+    return 2 * tail <= exp_bounds(-epsilon / 2, bits)[0] if laplace else tail * (1 + exp_bounds(epsilon, bits)[1]) <= 1
 
 
 def laplace_renyi(ratios: list[tuple[Fraction, int]], order: int) -> Fraction:
     """A Renyi divergence of Laplace noise of these independent ratios, at a whole order; never below the truth.
 
     One ratio e has E exp(s L) = [(s+1) exp(s e) + s exp(-(s+1) e)] / (2s+1) with s = order - 1; independent ones
-    multiply, and the divergence is the logarithm of the product divided by s. Whatever is e-DP has at most e, and at
-    most order e^2 / 2 (Bun and Steinke 2016, Proposition 3.3).
+    multiply, and the divergence is log(product) / s. Whatever is e-DP has at most e, and at most order e^2 / 2 (Bun and
+    Steinke 2016, Proposition 3.3).
     """
     total, s = sum((e * count for e, count in ratios), Fraction(0)), order - 1
     simple = min(total, order * total * total / 2)
@@ -236,23 +235,17 @@ def laplace_renyi(ratios: list[tuple[Fraction, int]], order: int) -> Fraction:
 
 
 def least(holds: Callable[[Fraction], bool]) -> Fraction:
-    """A number at which something holds that holds from some number on, by at most 2^-64 above the first one."""
+    """A number at which something holds that holds from some number on, by at most 2^-80 above the first one."""
     low, high = Fraction(0), Fraction(1)
     while not holds(high):
         low, high = high, 2 * high
-    for _ in range(64):
+    for _ in range(80):
         middle = (low + high) / 2
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
 
 
-# ---------------------------------------------------------------------------------------------------------------------
 # Reading. What a record must be is written down; everything else is rejected.
-
-
-def _require(kept: object, why: str) -> None:
-    if not kept:
-        raise Rejected(why)
 
 
 def _has(record: object, keys: set[str], what: str) -> dict[str, Any]:
@@ -330,58 +323,78 @@ class Plan(NamedTuple):
     promise: Promise
     neighbours: str
     dimension: int
+    rho: Fraction  # of staircase noise: the product of the blocks' ratios
 
 
 def read_plan(record: object) -> Plan:
     """A plan from its record. Everything that a plan must be stands here."""
-    fields = _has(record, PLAN, "a plan")
+    staircase = isinstance(record, dict) and record.get("mechanism") == "staircase"
+    fields = _has(record, PLAN - {"scales"} | {"grid", "blocks"} if staircase else PLAN, "a plan")
     _require(fields["inid"] == FORMAT and fields["inid"] is not True, f"a plan must have the format {FORMAT}")
     area = _has(fields["sensitivity"], SET, "a sensitivity set")
     kind, norm, labels, weights = area["kind"], area["norm"], area["labels"], fields["weights"]
-    if kind not in ("box", "ball", "groups"):
-        raise NotCovered(f"a set of the kind {str(kind)[:40]!r}")
+    _cover(kind in ("box", "ball", "groups"), f"a set of the kind {str(kind)[:40]!r}")
     limits = _numbers(area["limits"], "limits")
     counts = _counts(area["counts"], len(limits))
     dimension = sum(counts)
     _require(area["neighbours"] in NEIGHBOURS, "neighbours must be one of " + ", ".join(NEIGHBOURS))
     named = isinstance(labels, list) and all(isinstance(label, str) and label for label in labels)
-    distinct = named and len(labels) == len(limits) == len(set(labels))
-    _require(labels is None or distinct, "labels must be one distinct word for each limit")
-    if any(area[cap] is not None for cap in ("l1", "l2", "total")):
-        raise NotCovered("a set with caps")
+    distinct = labels is None or (named and len(labels) == len(limits) == len(set(labels)))
+    _require(distinct, "labels must be one distinct word for each limit")
+    _cover(all(area[cap] is None for cap in ("l1", "l2", "total")), "a set with caps")
     normed = norm is None if kind == "box" else norm in (1, 2) and area["counts"] is not None
     _require(normed, "groups and balls have the norm 1 or 2, and sizes; a box has no norm")
     _require(kind != "ball" or (len(limits) == 1 and labels is None), "a ball has one limit, and no labels")
     _require(1 <= _number(fields["order"], "the order") <= 10**6, "a plan must have an order of at least 1")
     _require(fields["allocation"] in ALLOCATIONS, "a plan must have a known allocation")
     many = len(limits) if weights is None else len(_numbers(weights, "weights", positive=True))
-    scales = _numbers(fields["scales"], "scales")
+    scales = [Fraction(1)] * many if staircase else _numbers(fields["scales"], "scales")
     _require(len(scales) == many and many in (len(limits), dimension), "scales must be one for each limit or weight")
-    if dimension > MOST_COORDINATES:
-        raise NotCovered(f"more than {MOST_COORDINATES} coordinates")
-    if many == len(limits):
-        runs = list(zip(range(many), counts, scales, strict=True))
-    else:
-        owners = [at for at, count in enumerate(counts) for _ in range(count)]
-        runs = [(at, 1, scale) for at, scale in zip(owners, scales, strict=True)]
+    _cover(dimension <= MOST_COORDINATES, f"more than {MOST_COORDINATES} coordinates")
+    owners = [at for at, count in enumerate(counts) for _ in range(count if many > len(limits) else 1)]
+    runs = list(zip(owners, counts if many == len(limits) else [1] * many, scales, strict=True))
     _require(all(scale or not limits[at] for at, _, scale in runs), "a number that depends on people has no noise")
-    if fields["mechanism"] == "staircase":
-        raise NotCovered("staircase noise")
-    _require(fields["mechanism"] in ("laplace", "gaussian"), "the mechanism must be laplace or gaussian")
-    promise = read_promise(fields["budget"])
-    return Plan(kind, norm, limits, runs, fields["mechanism"], promise, area["neighbours"], dimension)
+    mechanism, promise = fields["mechanism"], read_promise(fields["budget"])
+    _require(mechanism in ("laplace", "gaussian") or staircase, "the mechanism must be laplace, gaussian or staircase")
+    pure = kind == "box" and promise[0] == "PureDP" and promise[1]["epsilon"] <= 1000 and dimension <= 4096
+    _require(pure or not staircase, "staircase noise is for boxes, and proves a pure promise")
+    spread = [limit for limit, count in zip(limits, counts, strict=True) for _ in range(count if staircase else 0)]
+    rho = read_blocks(spread, fields["grid"], fields["blocks"]) if staircase else Fraction(1)
+    return Plan(kind, norm, limits, runs, mechanism, promise, area["neighbours"], dimension, rho)
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# What noise spends, and whether a promise allows it.
+def read_blocks(limits: list[Fraction], grid: object, blocks: object) -> Fraction:
+    """The product of the ratios of staircase noise in whole steps of a grid, which keeps exp(-epsilon) from above.
+
+    A block has steps a_i, offsets 0 <= c_i < a_i and boxes B_k of radii a_i k + c_i. Its noise takes k with a chance in
+    proportion to the points of B_k times rho^k, then a point of B_k. So the chance of a point is in proportion to rho^m
+    with B_m the first box around it. A change of at most a_i leads from any box into the next, so m moves by at most 1,
+    and the block is log(1/rho)-DP; blocks are independent, and a change may cost each of them its whole epsilon.
+    """
+    steps = _numbers(grid, "a grid")
+    _require(len(steps) == len(limits) and isinstance(blocks, list), "staircase noise must have a grid and blocks")
+    left, product = {at for at, limit in enumerate(limits) if limit}, Fraction(1)
+    for block in blocks:  # type: ignore[attr-defined]
+        lists = [_has(block, {*BLOCK, "rho"}, "a block")[name] for name in BLOCK]
+        whole = all(isinstance(one, list) and one and all(type(n) is int and n >= 0 for n in one) for one in lists)
+        _require(whole and len({len(one) for one in lists}) == 1, "a block must hold a step and an offset per number")
+        numbers, rho = set(lists[0]), _exact(block["rho"], "a ratio")
+        once = numbers <= left and len(numbers) == len(lists[0])
+        _require(once and 0 < rho < 1, "a number is in two blocks, or a ratio is not above 0 and below 1")
+        for at, a, c in zip(*lists, strict=True):
+            ends = steps[at].numerator, steps[at].denominator  # of a power of two both are powers of two
+            kept = c < a and steps[at] and not any(end & (end - 1) for end in ends) and a * steps[at] >= limits[at]
+            _require(kept, "a number moves by more than a step of its block, or its grid is no power of two")
+        left, product = left - numbers, product * rho
+    _require(not left, "a number that depends on people is in no block")
+    return product
 
 
 def ratios(plan: Plan) -> list[tuple[Fraction, int]]:
     """Ratios |d_i| / scale_i of the worst neighbour, each with how often it occurs (boxes and l1 groups)."""
     if plan.kind == "box":
         return [(plan.limits[at] / scale, count) for at, count, scale in plan.runs if plan.limits[at]]
-    if plan.norm == 2:
-        raise NotCovered("the ratios of l2 groups")
+    _cover(plan.norm != 2, "the ratios of l2 groups")
     least: dict[int, Fraction] = {}
     for at, _, scale in plan.runs:
         if plan.limits[at]:
@@ -404,15 +417,19 @@ def supremum(plan: Plan, power: int) -> Fraction:
 
 
 def spent(plan: Plan) -> Fraction:
-    """What the noise spends: epsilon of Laplace noise, mu^2 of Gaussian noise."""
+    """What the noise spends: epsilon of Laplace and staircase noise, mu^2 of Gaussian noise."""
+    if plan.mechanism == "staircase":
+        return least(lambda epsilon: _keeps(plan.rho, epsilon))
     return supremum(plan, 1 if plan.mechanism == "laplace" else 2)
 
 
-def is_kept(promise: Promise, sums: dict[str, Any], taken: Fraction, *, laplace: bool) -> bool:
-    """Whether noise that costs these sums, beside a probability that is taken, keeps a promise.
+def _keeps(rho: Fraction, epsilon: Fraction) -> bool:
+    """Whether rho >= exp(-epsilon)."""
+    return rho * exp_bounds(epsilon, 256 + max(0, -_log2(rho)))[0] >= 1
 
-    Laplace noise on many numbers is at most as bad as on one number with the sum of their epsilons.
-    """
+
+def is_kept(promise: Promise, sums: dict[str, Any], taken: Fraction, *, laplace: bool) -> bool:
+    """Whether these costs keep a promise; Laplace noise on many numbers is at most as bad as on one with all of e."""
     kind, numbers = promise
     e, squared, left = sums["epsilon"], sums["mu_squared"], numbers.get("delta", Fraction(0)) - taken
     if left < 0:
@@ -432,18 +449,20 @@ def check_plan(record: object) -> Plan:
     """The plan of a record, if its noise keeps its promise."""
     plan = read_plan(record)
     kind, numbers = plan.promise
+    if plan.mechanism == "staircase":
+        _require(_keeps(plan.rho, numbers["epsilon"]), "the product of the blocks' ratios is below exp(-epsilon)")
+        return plan
     order, amount, laplace = int(numbers.get("order", 0)), spent(plan), plan.mechanism == "laplace"
     if laplace:  # every ratio e alone is e^2/2-zCDP, and independent ones add up
         sums = {"epsilon": amount, "mu_squared": math.inf, "rho": supremum(plan, 2) / 2}
         sums["renyi"] = laplace_renyi(ratios(plan), order) if order else math.inf
     else:
         sums = gaussian_costs(amount, order)
-    if is_kept(plan.promise, sums, Fraction(0), laplace=laplace):
+    kept = is_kept(plan.promise, sums, Fraction(0), laplace=laplace)
+    if kept or (kind == "ApproxDP" and laplace and _laplace_approx(amount - numbers["epsilon"], numbers["delta"])):
         return plan
-    if kind == "ApproxDP" and laplace and _laplace_approx(amount - numbers["epsilon"], numbers["delta"]):
-        return plan
-    if laplace and kind != "PureDP" and (plan.dimension > 1 or kind not in ("ApproxDP", "GaussianDP")):
-        raise NotCovered("Laplace noise that only its privacy curve carries")
+    single = plan.dimension == 1 and kind in ("ApproxDP", "GaussianDP")
+    _cover(not laplace or kind == "PureDP" or single, "Laplace noise that only its privacy curve carries")
     raise Rejected(f"the noise spends {'epsilon' if laplace else 'mu^2'} = {_short(amount)}, more than {kind} allows")
 
 
@@ -463,10 +482,6 @@ def _laplace_approx(excess: Fraction, delta: Fraction) -> bool:
     return excess < MOST_EXPONENT and exp_bounds(-_rounded(excess, 400) / 2, bits)[0] >= 1 - delta
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Several plans under one promise, and ledgers.
-
-
 def promise_costs(promise: Promise, order: int) -> dict[str, Any]:
     """What anything that keeps a promise costs, in the currencies that bound it."""
     kind, numbers = promise
@@ -480,12 +495,12 @@ def promise_costs(promise: Promise, order: int) -> dict[str, Any]:
 
 
 def plan_costs(plan: Plan, order: int) -> dict[str, Any]:
-    """What a plan costs in each currency, never below the truth; its promise's own decimal in that promise's.
-
-    "loose" counts plans whose Renyi divergence is bounded from above only: these cannot show that a ledger is broken.
-    """
+    """What a plan costs in each currency, never below the truth; "loose" counts plans of which it may be far above."""
     kind, numbers = plan.promise
     promised = promise_costs(plan.promise, order)
+    if plan.mechanism == "staircase":
+        mu_squared = least(lambda m: laplace_is_gaussian(numbers["epsilon"], m, laplace=False))
+        return promised | {"mu_squared": mu_squared, "loose": Fraction(1)}
     if plan.mechanism == "gaussian":
         squared = 2 * promised["rho"] if kind in ("GaussianDP", "ZCDP") else spent(plan)
         costs = gaussian_costs(squared, order)
@@ -503,8 +518,7 @@ def charge_costs(record: object, order: int) -> tuple[dict[str, Any], str | None
     """What a charge costs in each currency, its relation (None for a lease, which is free), and the delta it takes."""
     if isinstance(record, dict) and record.keys() == {"inid_lease", "first", "count"}:
         return dict.fromkeys(CURRENCIES, Fraction(0)), None, Fraction(0)
-    if isinstance(record, dict) and "inid_composition" in record:
-        raise NotCovered("a composition, as of training on samples")
+    _cover(not (isinstance(record, dict) and "inid_composition" in record), "a composition, as of training on samples")
     if isinstance(record, dict) and "inid_parts" in record:
         return check_parts(record, order)
     plan = check_plan(record)
@@ -517,8 +531,7 @@ def _sums(costs: list[tuple[dict[str, Any], int]]) -> dict[str, Any]:
 
 def check_parts(record: dict[str, Any], order: int) -> tuple[dict[str, Any], str, Fraction]:
     """The costs, the relation and the delta of a charge of several parts, if these keep its promise together."""
-    if "releases" in record:
-        raise NotCovered("a stream")
+    _cover("releases" not in record, "a stream")
     fields = _has(record, {"inid_parts", "promise", "neighbours", "delta", "parts"}, "a charge of several parts")
     relation, taken, parts = fields["neighbours"], _exact(fields["delta"], "the delta beside the noise"), []
     known = fields["inid_parts"] == FORMAT and relation in NEIGHBOURS
@@ -529,8 +542,7 @@ def check_parts(record: dict[str, Any], order: int) -> tuple[dict[str, Any], str
         times = part.get("count", 1) if held else 0
         repeated = type(times) is int and 1 <= times <= MOST_COORDINATES
         _require(len(held) == 1 and repeated, "a part must hold one plan, and how often it is repeated")
-        if held <= {"promise", "composition"}:
-            raise NotCovered("a part without a plan of noise")
+        _cover(not held <= {"promise", "composition"}, "a part without a plan of noise")
         plan = check_plan(part.get("plan"))
         _require(plan.neighbours == relation, "the parts are for different neighbours")
         parts.append((plan, times))
@@ -540,6 +552,8 @@ def check_parts(record: dict[str, Any], order: int) -> tuple[dict[str, Any], str
     at = int(promise[1].get("order", order))
     sums = _sums([(plan_costs(plan, at), times) for plan, times in parts])
     kept = is_kept(promise, sums, taken, laplace=all(plan.mechanism == "laplace" for plan, _ in parts))
+    joint = promise[0] != "PureDP" and any(plan.mechanism == "staircase" for plan, _ in parts)
+    _cover(kept or not joint, "staircase noise that only its whole privacy curve carries")
     _require(kept, f"the parts are not shown to keep {promise[0]} together")
     if at != order:
         sums["renyi"] = _sums([(plan_costs(plan, order), times) for plan, times in parts])["renyi"]
@@ -577,18 +591,18 @@ def check_ledger(settings: object, charges: list[tuple[Any, Any]]) -> str:
         _require(kept, f"the limit on {name} exceeds what the total allows")
     sums: dict[str, Any] = dict.fromkeys((*CURRENCIES, "delta"), Fraction(0))
     for plan, cost in charges:
-        if _has(cost, counted, "a cost") and all(amount is None for amount in cost.values()):
-            raise NotCovered("a charge of the whole promise at once")
+        known = any(amount is not None for amount in _has(cost, counted, "a cost").values())
+        _cover(known, "a charge of the whole promise at once")
         amounts, own, taken = charge_costs(plan, order)
         covered = own in (None, relation) or (own, relation) == ("add_remove", "zero_out")
         _require(covered, "a charge is for other neighbours than the ledger")
-        _covers(cost, amounts | {"delta": taken})
+        stated = {name: cost[name] for name in counted if name in ("epsilon", "delta") or not amounts["loose"]}
+        _covers(stated, amounts | {"delta": taken})
         amounts["delta"] = _exact(cost["delta"], "the delta that was taken") if reserve else taken
         sums = {name: sums[name] + amounts[name] for name in sums}
     _require(sums["delta"] <= reserve, "more delta was taken than the ledger has in reserve")
     found = [name for name in CURRENCIES if name in limits and sums[name] <= limits[name]]
-    if not found and sums["loose"]:
-        raise NotCovered("Laplace noise whose Renyi divergence is bounded from above only")
+    _cover(found or not sums["loose"] or counted == {"epsilon"}, "noise whose costs are bounded from above only")
     _require(found, "the charges together are not shown to keep the ledger's total")
     many = "1 charge" if len(charges) == 1 else f"{len(charges)} charges"
     return f"{_in_words(settings['total'])}: {many}, {found[0]} {_short(sums[found[0]])}"
@@ -612,20 +626,14 @@ def _renyi_within(divergence: Fraction, epsilon: Fraction, delta: Fraction, orde
     return exp_bounds(s * (divergence - epsilon), bits)[1] * shrunk <= delta * order
 
 
-# ---------------------------------------------------------------------------------------------------------------------
-# Records and files.
-
-
 def judged(what: str, function: Callable[..., str], *given: Any) -> Verdict:
     """What a function finds of something, as a verdict."""
     try:
         return Verdict("accepted", what, function(*given))
-    except Rejected as problem:
+    except (Rejected, RecursionError) as problem:
         return Verdict("rejected", what, str(problem))
     except NotCovered as problem:
         return Verdict("not covered", what, str(problem))
-    except RecursionError:
-        return Verdict("rejected", what, "the record is nested too deeply")
 
 
 def check(record: object, what: str = "record") -> list[Verdict]:
@@ -645,18 +653,16 @@ def check_record(record: Any) -> str:
     if "inid_publication" in record:
         return _check_publication(record)
     if isinstance(record.get("release"), dict):  # of a table's question
-        if "found" in record and record["release"].get("private") is True:  # its plan does not hold their delta
-            raise NotCovered("keys that were found in the table")
+        found = "found" in record and record["release"].get("private") is True  # its plan does not hold their delta
+        _cover(not found, "keys that were found in the table")
         return check_record({"private": None} | record["release"])
-    if "inid_parts" in record and record.get("promise") is None:
-        raise NotCovered("a charge without a promise of the whole")
     if "inid_parts" in record:
+        _cover(record.get("promise") is not None, "a charge without a promise of the whole")
         return f"{_in_words(record['promise'])}, {check_parts(record, 0)[1]}"
     if isinstance(record.get("plan"), dict):
         return _check_stated(record)
     if isinstance(record.get("noise"), dict):  # the plan of a table's question
-        if "delta" in record:
-            raise NotCovered("keys that are to be found in the table")
+        _cover("delta" not in record, "keys that are to be found in the table")
         return check_record(record["noise"])
     if "inid" in record:
         plan = check_plan(record)
@@ -673,20 +679,18 @@ def _check_stated(record: dict[str, Any]) -> str:
             return f"the stated cost of several parts, {inner['neighbours']}"
     if "inid_parts" in inner:
         return check_record(inner)
-    if "inid_composition" in inner:
-        raise NotCovered("a composition, as of training on samples")
+    _cover("inid_composition" not in inner, "a composition, as of training on samples")
     plan = check_plan(inner)
     words = {"statement", "arithmetic", "sensitivity"}  # shown to people, and not checked here
     facts = {"promise", "mechanism", "dimension", "spent", "fingerprint", *words}
     stated = _has(record.get("certificate"), facts, "a certificate")
     said = all(isinstance(stated[word], str) and stated[word] for word in words)
-    _require(said, "a certificate must say in words what was checked")
+    said = said and stated["promise"] == _in_words(inner["budget"]) and stated["mechanism"] == plan.mechanism
+    _require(said and stated["dimension"] == plan.dimension, "the certificate says something else than the plan")
     amount, number = spent(plan), _number(stated["spent"], "what is spent")
-    proved = amount <= number <= amount * (1 + Fraction(1, 2**44)) and stated["fingerprint"] == _fingerprint(inner)
+    low, high = 1 - Fraction(plan.mechanism == "staircase", 2**44), 1 + Fraction(1, 2**44)
+    proved = amount * low <= number <= amount * high and stated["fingerprint"] == _fingerprint(inner)
     _require(proved, "the certificate is not the one that the plan proves")
-    _require(stated["promise"] == _in_words(inner["budget"]), "the certificate names another promise than the plan")
-    same = stated["dimension"] == plan.dimension and stated["mechanism"] == plan.mechanism
-    _require(same, "the certificate is of other noise than the plan's")
     values = record.get("values") if isinstance(record.get("values"), list) else []
     finite = all(type(value) in (int, float) and abs(value) <= sys.float_info.max for value in values)
     whole = "inid_release" not in record or (finite and len(values) == plan.dimension)
@@ -724,8 +728,8 @@ def _check_publication(record: dict[str, Any]) -> str:
     paid = [part.get("plan") for part in charge["parts"]]
     for name, result in results.items():
         release = result.get("release") if isinstance(result, dict) else None
-        if not isinstance(release, dict) or release.get("plan") not in paid:
-            raise NotCovered(f"the question {name[:40]!r}, whose plan is not one of the parts that were charged")
+        known = isinstance(release, dict) and release.get("plan") in paid
+        _cover(known, f"the question {name[:40]!r}, whose plan is not one of the parts that were charged")
         paid.remove(release["plan"])
         check_record(result)
     return f"{found}, {len(names)} questions"
@@ -741,18 +745,15 @@ def check_file(path: str) -> list[Verdict]:
     try:
         content = Path(path).read_bytes()
         return _check_database(path) if content.startswith(b"SQLite format 3\0") else check(_read(content), path)
-    except OSError as problem:
-        return [Verdict("rejected", path, f"the file cannot be read: {problem.strerror}")]
-    except (sqlite3.Error, ValueError, TypeError, RecursionError):
-        return [Verdict("rejected", path, "the file is no ledger and holds no JSON, or a name twice in one object")]
+    except (Rejected, OSError, sqlite3.Error, ValueError, TypeError, RecursionError) as problem:
+        return [Verdict("rejected", path, f"the file is no ledger and holds no record in JSON ({problem})")]
 
 
 def _read(content: str | bytes) -> Any:
     """What JSON says, in which no name stands twice."""
 
     def named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if len(dict(pairs)) != len(pairs):
-            raise ValueError
+        _require(len(dict(pairs)) == len(pairs), "a name stands twice in one object")
         return dict(pairs)
 
     return json.loads(content, object_pairs_hook=named_once)
@@ -788,11 +789,9 @@ def main(paths: list[str]) -> int:
     if not paths or paths[0] in ("-h", "--help"):
         print(__doc__)
         return 0 if paths else 1
-    answers = set()
-    for path in paths:
-        for verdict in check_file(path):
-            print(f"{verdict.answer}: {verdict.what}: {verdict.why}")
-            answers.add(verdict.answer)
+    verdicts = [verdict for path in paths for verdict in check_file(path)]
+    print("\n".join(": ".join(verdict) for verdict in verdicts))
+    answers = {verdict.answer for verdict in verdicts}
     return 1 if "rejected" in answers else 2 if "not covered" in answers else 0
 
 

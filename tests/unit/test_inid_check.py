@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import itertools
 import json
 import math
 import random
@@ -56,7 +57,7 @@ def stored(record):
 def plans(sets):
     for promise in PROMISES:
         for area in sets:
-            for mechanism in ("gaussian", "laplace"):
+            for mechanism in ("gaussian", "laplace", *(["staircase"] if area.kind == "box" else [])):
                 if mechanism == "gaussian" and isinstance(promise, inid.PureDP):
                     continue
                 for arguments in ({}, {"allocation": "spr"}, {"weights": np.linspace(0.2, 3.0, area.dimension)}):
@@ -82,12 +83,61 @@ def test_other_sets_are_not_covered():
 
 
 def test_less_noise_is_rejected():
-    for plan in plans(COVERED):
+    for plan in itertools.islice((one for one in plans(COVERED) if one.mechanism != "staircase"), 0, None, 3):
         record = stored(plan.to_dict())
         record["scales"] = [scale * (1 - 1e-9) for scale in record["scales"]]
         assert "accepted" not in answers(record) or plan.allocation != "optimal"
         record["scales"] = [scale / 2 for scale in record["scales"]]
         assert "accepted" not in answers(record), plan
+
+
+def wider(record):
+    record["sensitivity"]["limits"][0] *= 1.001
+
+
+def less_likely(record):
+    """A ratio 2^-60 below the one that is just enough."""
+    rho = Fraction(record["blocks"][0]["rho"])
+    record["blocks"][0]["rho"] = str(rho * (1 - Fraction(1, 2**60)))
+
+
+def shorter(record):
+    record["blocks"][0]["reaches"][0] //= 2
+    record["blocks"][0]["offsets"][0] = 0
+
+
+def without_a_block(record):
+    record["blocks"].pop()
+
+
+def twice(record):
+    record["blocks"].append(record["blocks"][0])
+
+
+def offset_of_a_step(record):
+    record["blocks"][0]["offsets"][0] = record["blocks"][0]["reaches"][0]
+
+
+def grid_of_thirds(record):
+    record["grid"][0] *= 1.5
+
+
+def all_of_delta(record):
+    record["budget"] = {"kind": "ApproxDP", "epsilon": 1.0, "delta": 1e-6}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [wider, less_likely, shorter, without_a_block, twice, offset_of_a_step, grid_of_thirds, all_of_delta],
+    ids=lambda change: change.__name__,
+)
+@pytest.mark.parametrize("sensitivity", [[1.0, 1.0, 40.0], [2.0]])
+def test_staircase_noise_that_covers_less_is_rejected(sensitivity, change):
+    record = stored(inid.plan(S.box(sensitivity), inid.PureDP(epsilon=1.0), mechanism="staircase").to_dict())
+    assert answers(record) == {"accepted"}
+    change(record)
+    assert answers(record) == {"rejected"}
+    assert not is_verified(record, "plan")
 
 
 def paths(record, before=()):
@@ -152,13 +202,14 @@ def histories():
     for total in (*PROMISES[2:], inid.PureDP(epsilon=3.0)):
         ledger = inid.Ledger(total=total)
         for _ in range(3):
-            for mechanism in ("gaussian", "laplace"):
+            for mechanism in ("gaussian", "laplace", "staircase"):
                 if mechanism == "gaussian" and isinstance(total, inid.PureDP):
                     continue
-                promise = inid.PureDP(epsilon=0.001) if mechanism == "laplace" else inid.GaussianDP(mu=0.001)
+                promise = inid.GaussianDP(mu=0.001) if mechanism == "gaussian" else inid.PureDP(epsilon=0.001)
                 one = inid.plan(box, promise, mechanism=mechanism)
+                another = inid.plan(other, promise, mechanism="laplace" if mechanism == "staircase" else mechanism)
                 ledger.charge(one)
-                ledger.charge(inid.compose(one, inid.plan(other, promise, mechanism=mechanism)))
+                ledger.charge(inid.compose(one, another))
         yield ledger
 
 
@@ -190,7 +241,7 @@ def check_mutants(seed, number):
     whole = list(plans(COVERED + OTHERS))
     base = [(stored(plan.to_dict()), "plan") for plan in whole]
     base += [(stored(inid.release([0.0] * plan.dimension, plan).to_dict()), "release") for plan in whole[::7]]
-    base += 8 * [(stored(charge.to_dict()), "charge") for ledger in histories() for charge in ledger.history()[:4]]
+    base += 8 * [(stored(charge.to_dict()), "charge") for ledger in histories() for charge in ledger.history()[:6]]
     base += 20 * [(stored(charge.to_dict()), "parts") for charge in joint_charges()]
     seen = {}
     for _ in range(number):
@@ -340,9 +391,11 @@ def ledgers(tmp_path_factory):
     for name, (total, arguments) in LEDGERS.items():
         path = folder / f"{name}.db"
         with inid.Ledger.open(path, total=total, **arguments) as ledger:
-            for promise in (inid.PureDP(epsilon=0.005), inid.GaussianDP(mu=0.005)):
+            kinds = {"laplace": inid.PureDP(epsilon=0.005), "gaussian": inid.GaussianDP(mu=0.005)}
+            kinds["staircase"] = inid.PureDP(epsilon=0.004)
+            for mechanism, promise in kinds.items():
                 if isinstance(promise, inid.PureDP) or name != "pure":
-                    one = inid.plan(S.box([1.0, 3.0, 40.0]), promise)
+                    one = inid.plan(S.box([1.0, 3.0, 40.0]), promise, mechanism=mechanism)
                     ledger.charge(one)
                     ledger.charge(inid.compose(one, one))
                     if "reserve" in arguments:
