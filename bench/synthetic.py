@@ -13,7 +13,8 @@ AIM takes two to fifteen minutes per case, and far longer at epsilon 3: without 
 With the word `lean` peers run with the fit of `_aim_lean.py`, which finds the same in a fraction of the time: such runs
 count for distances and AUC, not for CPU seconds. `results/synthetic.jsonl` holds one line per run, with its date; a run
 is stored there with the word `store`, and the ratios use stored runs of a peer where it did not run now. Data:
-INID_DATA, or shared/data beside the project. dpmm lives in an environment of its own, whose Python INID_BENCH_DPMM
+INID_DATA, or shared/data beside the project. With the word `page` the runs of this call are written as
+results/bench/tables-synthetic-rivals.md. dpmm lives in an environment of its own, whose Python INID_BENCH_DPMM
 names.
 """
 
@@ -34,6 +35,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from bench._result_table import ResultTable
 from bench._synthetic_cases import CASES
 
 STORED = Path(__file__).parent / "results" / "synthetic.jsonl"
@@ -129,6 +131,27 @@ def shown(run: Run) -> str:
     )
 
 
+def page(runs: Sequence[Run], command: str) -> None:
+    """The runs of one call as a table of results/bench."""
+    with ResultTable(
+        "tables-synthetic-rivals",
+        f"Synthetic rows beside rivals in one run, delta {DELTA:g}: distances, AUC, seconds and memory",
+        ("table", "method", "epsilon, seed", "two-way", "three-way", "AUC", "CPU s", "MB"),
+        peers="AIM and MST of dpmm 0.1.9 at their defaults",
+        command=command,
+    ) as table:
+        for run in runs:
+            spent = "lean fit" if "lean" in run else f"{run['cpu_s']:.1f}"
+            distances = (f"{run['two_way']:.4f}", f"{run['three_way']:.4f}", f"{run['auc']:.3f}")
+            which = f"{run['epsilon']:g}, {run['seed']}"
+            table.add(run["data"], run["method"], which, *distances, spent, f"{run['peak_mb']:.0f}")
+        table.note(
+            "A lean fit finds the same as the rival's own (`bench/_aim_lean.py`), sooner: its seconds do not count. "
+            "google/dpsynth is on no package index, and mbi 2.0 has the inference of AIM and MST "
+            "without the mechanisms: neither runs here."
+        )
+
+
 def stored() -> list[Run]:
     return [json.loads(line) for line in STORED.read_text().splitlines()] if STORED.exists() else []
 
@@ -190,6 +213,8 @@ def main() -> None:
         if run and "store" in named:
             with STORED.open("a") as file:
                 file.write(json.dumps(run) + "\n")
+    if "page" in named:
+        page(runs, " ".join(["python -m bench.synthetic", *named]))
     earlier = [run for run in stored() if run["method"] in PEERS or not runs]
     ratios([*earlier, *runs])
 

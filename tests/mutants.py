@@ -36,6 +36,9 @@ class Mutation:
 
 
 _PERSON = "tests/audit/test_tables.py::test_one_person_moves_an_answer_as_far_as_was_charged"
+_RESIDUALS = (
+    "tests/attack/test_synthetic_steps.py::test_every_difference_lies_in_the_set_which_is_no_larger_than_it_must_be"
+)
 _FIT = "tests/audit/test_estimators.py::test_one_person_moves_a_fit_as_far_as_was_charged"
 
 MUTATIONS = (
@@ -429,6 +432,26 @@ MUTATIONS = (
         "return bits, math.isqrt(4**bits // whole)",
         "return bits, math.isqrt(4**bits // whole) + 1",
         "tests/unit/tables/streams/test_strategies.py::test_gaussian_noise_spends_no_more_than_is_proved",
+    ),
+    Mutation(
+        "tables/questions/synthetic/three_steps.py",
+        "np.full(number, float(self.most_moved))",
+        "np.full(number, 1.0)",
+        "tests/attack/test_synthetic_steps.py::"
+        "test_scores_are_exact_and_move_as_their_box_says_whatever_the_reference[replace-2]",
+    ),
+    Mutation(
+        "tables/questions/synthetic/blocks.py",
+        "= 2 * self.own_part(block) * (1 - g)",
+        "= self.own_part(block) * (1 - g)",
+        f"{_RESIDUALS}[sizes5-members5-1-False-replace]",
+    ),
+    Mutation(
+        "tables/questions/synthetic/blocks.py",
+        "return self.spent(rates) <= 1",
+        "return True",
+        "tests/attack/test_synthetic_steps.py::"
+        "test_a_set_with_smaller_radii_or_of_other_blocks_is_refused[sizes6-members6-add_remove]",
     ),
     # Estimators.
     Mutation(
