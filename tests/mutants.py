@@ -154,8 +154,8 @@ MUTATIONS = (
     ),
     Mutation(
         "noise/grid_noise.py",
-        "found.append(nearest_steps(value, scale, draw(table, source), GRID_BITS))",
-        "found.append(nearest_steps(value, scale / 2, draw(table, source), GRID_BITS))",
+        "steps.append(nearest_steps(value, scale, draw(table, source), GRID_BITS))",
+        "steps.append(nearest_steps(value, scale / 2, draw(table, source), GRID_BITS))",
         "tests/unit/noise/test_long_noise.py::test_whole_steps_shift_the_result_and_nothing_else",
     ),
     Mutation(
@@ -235,14 +235,14 @@ MUTATIONS = (
     # Plans, certificates, releases.
     Mutation(
         "planning/certificate.py",
-        "if not kept:",
+        "if not holds:",
         "if False:",
         "tests/unit/planning/test_certificate.py::test_a_plan_passes_and_a_plan_with_a_little_less_noise_fails",
     ),
     Mutation(
         "planning/certificate.py",
-        "kept = divergence < math.inf and Fraction(divergence) <= decimal_fraction(budget.divergence)",
-        "kept = divergence < math.inf",
+        "holds = divergence < math.inf and Fraction(divergence) <= decimal_fraction(budget.divergence)",
+        "holds = divergence < math.inf",
         "tests/oracle/test_renyi_promise.py::test_a_changed_plan_does_not_verify",
     ),
     Mutation(
@@ -320,8 +320,8 @@ MUTATIONS = (
     ),
     Mutation(
         "accounting/costs.py",
-        'found |= {"epsilon": epsilon, "rho": min(epsilon**2 / 2, epsilon)}',
-        'found |= {"epsilon": epsilon, "rho": min(epsilon**2 / 4, epsilon)}',
+        'amounts |= {"epsilon": epsilon, "rho": min(epsilon**2 / 2, epsilon)}',
+        'amounts |= {"epsilon": epsilon, "rho": min(epsilon**2 / 4, epsilon)}',
         "tests/unit/accounting/test_costs.py::test_a_pure_promise_costs_no_less_than_randomised_response_diverges",
     ),
     Mutation(
@@ -338,8 +338,8 @@ MUTATIONS = (
     ),
     Mutation(
         "accounting/rules.py",
-        "return any(spent is not None and spent <= limit for spent, limit in found)",
-        "return any(spent is None or spent <= limit for spent, limit in found)",
+        "return any(spent is not None and spent <= limit for spent, limit in totals)",
+        "return any(spent is None or spent <= limit for spent, limit in totals)",
         "tests/unit/accounting/test_rules.py::test_one_rule_is_enough_and_none_absorbs",
     ),
     Mutation(

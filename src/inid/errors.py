@@ -124,8 +124,8 @@ class MissingExtraError(InidError, ImportError):
 
 def unread_format(what: str, number: object) -> RecordError:
     """The refusal of a record or a ledger of another format: only what wrote it reads it."""
-    named = number if type(number) is int else "none"
+    shown = number if type(number) is int else "none"
     return RecordError(
-        f"{what} has format {named}, and this version of inid reads format {RECORD_FORMAT} alone: use the version that "
+        f"{what} has format {shown}, and this version of inid reads format {RECORD_FORMAT} alone: use the version that "
         "wrote it."
     )

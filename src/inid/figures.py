@@ -89,8 +89,8 @@ def compare_errors(
             color=COLOURS[number], markerfacecolor=face, label=name,
         )  # fmt: skip
     if tolerance is not None and any(value is not None for value in tolerance):
-        stated = np.array([np.nan if value is None else value for value in tolerance], dtype=float)
-        ax.plot(stated, places, linestyle="", marker="|", markersize=12, color="black", label="tolerance")
+        targets = np.array([np.nan if value is None else value for value in tolerance], dtype=float)
+        ax.plot(targets, places, linestyle="", marker="|", markersize=12, color="black", label="tolerance")
     ax.set_yticks(places, labels)
     ax.set(xscale="log", xlabel="expected error (standard deviation)")
     ax.figure.legend(loc="outside upper center", ncols=4) if len(ax.figure.axes) == 1 else ax.legend()

@@ -135,9 +135,9 @@ class Grid:
         return max(-self.least, self.most)
 
 
-def product_bits(rows: int) -> int:
+def product_bits(count: int) -> int:
     """Bits per factor such that the sum of `rows` products is below 2^53."""
-    return max((_EXACT - rows.bit_length()) // 2, 1)
+    return max((_EXACT - count.bit_length()) // 2, 1)
 
 
 @dataclass(frozen=True)
@@ -186,9 +186,9 @@ class Columns:
 
     def chunks(self, X: Floats) -> Iterator[Floats]:
         """The whole numbers of a few rows at a time."""
-        rows = max(_CHUNK // max(X.shape[1], 1), 1)
-        for start in range(0, X.shape[0], rows):
-            yield self.whole(X[start : start + rows])
+        size = max(_CHUNK // max(X.shape[1], 1), 1)
+        for start in range(0, X.shape[0], size):
+            yield self.whole(X[start : start + size])
 
 
 def fixed_columns(lower: Floats, upper: Floats, bits: int, *, centre: bool | NDArray[np.bool_]) -> Columns:

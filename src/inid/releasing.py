@@ -428,8 +428,8 @@ def select(
     check_plan(plan)
     if plan.mechanism != "laplace" or plan.sensitivity.labels != (_LABEL,) or not plan.scales[0] > 0:
         raise ArgumentError("plan must be the plan of a choice: make one with plan_selection(...).")
-    stated = np.size(np.asarray(scores, dtype=object)) if candidates is None and not callable(scores) else candidates
-    number = integer("candidates", stated, least=1, cure="pass the number of candidates")
+    scored = np.size(np.asarray(scores, dtype=object)) if candidates is None and not callable(scores) else candidates
+    number = integer("candidates", scored, least=1, cure="pass the number of candidates")
     given = None if callable(scores) else read_values(scores, number)
     paid = charge(plan, ledger, label)
     exact = read_values(scores(), number) if callable(scores) else given

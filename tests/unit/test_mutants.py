@@ -35,8 +35,8 @@ def test_every_mutation_is_killed():
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("if not kept:", "if not kept and spent < 0:", "killed"),
-        ("if not kept:", "if kept is False:", "survived"),
+        ("if not holds:", "if not holds and spent < 0:", "killed"),
+        ("if not holds:", "if holds is False:", "survived"),
         ("def certify(", "def certified(", "broken"),
     ],
 )

@@ -282,8 +282,8 @@ def _rounded_down(value: Fraction) -> float:
 
 def priced(settings: Settings, what: object, delta: Fraction = Fraction(0)) -> Charge:
     """What would be charged, proved, with its price in the ledger's currencies and what it takes from the reserve."""
-    asked, extra = charge_of(what)
-    charge = Charge.of(asked, settings.terms.currencies, settings.terms.order, delta + extra)
+    own_charge, extra = charge_of(what)
+    charge = Charge.of(own_charge, settings.terms.currencies, settings.terms.order, delta + extra)
     if not covered(settings.neighbours, charge.neighbours):
         raise BudgetError(
             f'the plan is for neighbours="{charge.neighbours}", the ledger counts "{settings.neighbours}", '
@@ -375,8 +375,10 @@ def check_history(settings: Settings, records: Iterable[Record]) -> None:
                 f'"{settings.neighbours}": the two do not add up.'
             )
         sums = added(sums, dict(record.cost.amounts))
-    whole = settings.terms.whole and len(charges) == 1 and _is_the_whole(settings.total, _charge_again(charges[0]))
-    if not (accepts(settings.terms, sums) or (whole and all(amount is None for amount in sums.values()))):
+    spends_total = (
+        settings.terms.whole and len(charges) == 1 and _is_the_whole(settings.total, _charge_again(charges[0]))
+    )
+    if not (accepts(settings.terms, sums) or (spends_total and all(amount is None for amount in sums.values()))):
         raise GuaranteeError(f"the charges of the ledger do not keep its total together, {settings.total}.")
 
 

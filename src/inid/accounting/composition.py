@@ -305,8 +305,8 @@ def proof_of(composition: Composition, stored: object) -> CompositionProof:
         raise RecordError(f"the composition's certificate does not parse: {error}") from None
     if len(known) != len(stored["costs"]) or not covers(stored["costs"], proof.costs):
         raise RecordError("the costs in the record are below those that its composition has: one of them was changed.")
-    plain, made = ("promise", "neighbours", "steps", "arithmetic"), proof.to_dict()
-    if stored.keys() != made.keys() or any(stored[name] != made[name] for name in plain):
+    plain, fields = ("promise", "neighbours", "steps", "arithmetic"), proof.to_dict()
+    if stored.keys() != fields.keys() or any(stored[name] != fields[name] for name in plain):
         raise RecordError("the certificate in the record is not the one of its composition: one of them was changed.")
     return proof
 
@@ -314,7 +314,7 @@ def proof_of(composition: Composition, stored: object) -> CompositionProof:
 def covers(stored: Mapping[str, Any], computed: Iterable[tuple[Currency, Fraction | None]]) -> bool:
     """Whether every stored cost is at least the computed one; a later version may find a smaller bound."""
     pairs = [(None if stored[c] is None else read(stored[c]), cost) for c, cost in computed]
-    return all(stated is None or (cost is not None and stated >= cost) for stated, cost in pairs)
+    return all(stored_cost is None or (cost is not None and stored_cost >= cost) for stored_cost, cost in pairs)
 
 
 def proved(composition: Composition, currencies: tuple[Currency, ...], order: Fraction | None) -> CompositionProof:

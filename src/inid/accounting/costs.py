@@ -145,8 +145,8 @@ def exact_decimal(amount: Fraction) -> Decimal:
     if rest != 1:
         raise RecordError("a stored amount has no exact decimal form: it was not written by a ledger.")
     places = max(twos, fives)
-    whole = amount.numerator * 10**places // amount.denominator
-    return Decimal((0, tuple(map(int, str(whole))), -places))
+    scaled = amount.numerator * 10**places // amount.denominator
+    return Decimal((0, tuple(map(int, str(scaled))), -places))
 
 
 def amounts_to_text(amounts: Amounts) -> str:
@@ -156,14 +156,14 @@ def amounts_to_text(amounts: Amounts) -> str:
 
 def amounts_from_text(text: object, currencies: Iterable[Currency]) -> dict[Currency, Fraction | None]:
     """The amounts that `amounts_to_text` wrote, which must be in exactly these currencies."""
-    wanted = tuple(currencies)
+    expected = tuple(currencies)
     try:
-        found = json.loads(text) if isinstance(text, str) else None
+        values = json.loads(text) if isinstance(text, str) else None
     except ValueError:
-        found = None
-    if not (isinstance(found, dict) and set(found) == set(wanted)):
-        raise RecordError(f"a stored cost does not parse: it must hold exactly {', '.join(wanted)}.")
-    return {c: None if found[c] is None else read(found[c]) for c in _CURRENCIES if c in found}
+        values = None
+    if not (isinstance(values, dict) and set(values) == set(expected)):
+        raise RecordError(f"a stored cost does not parse: it must hold exactly {', '.join(expected)}.")
+    return {c: None if values[c] is None else read(values[c]) for c in _CURRENCIES if c in values}
 
 
 def read(text: object) -> Fraction:
@@ -205,26 +205,26 @@ def costs(
 ) -> dict[Currency, Fraction | None]:
     """What a plan that has proved its promise costs in each of the currencies; None where no amount bounds it."""
     budget = plan.budget
-    found: dict[Currency, Fraction | None] = {"delta": Fraction(0)}  # noise takes nothing from a reserve
+    amounts: dict[Currency, Fraction | None] = {"delta": Fraction(0)}  # noise takes nothing from a reserve
     if isinstance(budget, PureDP):
-        found["epsilon"] = decimal_fraction(budget.epsilon)
+        amounts["epsilon"] = decimal_fraction(budget.epsilon)
     elif isinstance(budget, GaussianDP):
-        found["mu_squared"] = decimal_fraction(budget.mu) ** 2
+        amounts["mu_squared"] = decimal_fraction(budget.mu) ** 2
     elif isinstance(budget, ZCDP):
-        found["rho"] = decimal_fraction(budget.rho)
+        amounts["rho"] = decimal_fraction(budget.rho)
     elif isinstance(budget, RenyiDP) and budget.order == order:
-        found["renyi"] = decimal_fraction(budget.divergence)
-    wanted = tuple(currencies)
-    missing = [currency for currency in wanted if currency not in found]
+        amounts["renyi"] = decimal_fraction(budget.divergence)
+    expected = tuple(currencies)
+    missing = [currency for currency in expected if currency not in amounts]
     if missing and isinstance(plan, StaircasePlan):
-        found |= {currency: _of_staircase(plan, currency, order) for currency in missing}
+        amounts |= {currency: _of_staircase(plan, currency, order) for currency in missing}
     elif missing:
         base = _base(plan)
         for currency in missing:
-            found[currency] = (_of_gaussian if plan.mechanism == "gaussian" else _of_laplace)(
+            amounts[currency] = (_of_gaussian if plan.mechanism == "gaussian" else _of_laplace)(
                 plan, base, currency, order
             )
-    return {currency: found[currency] for currency in wanted}
+    return {currency: amounts[currency] for currency in expected}
 
 
 def promise_costs(
@@ -239,46 +239,46 @@ def promise_costs(
     >>> promise_costs(inid.GaussianDP(mu=0.5), ["epsilon", "mu_squared", "rho"])
     {'epsilon': None, 'mu_squared': Fraction(1, 4), 'rho': Fraction(1, 8)}
     """
-    found: dict[Currency, Fraction | None] = {"delta": Fraction(0)}
+    amounts: dict[Currency, Fraction | None] = {"delta": Fraction(0)}
     if isinstance(promise, PureDP):
         epsilon = decimal_fraction(promise.epsilon)
-        found |= {"epsilon": epsilon, "rho": min(epsilon**2 / 2, epsilon)}
-        found |= {"renyi": min(epsilon, order * epsilon**2 / 2)} if order is not None else {}
+        amounts |= {"epsilon": epsilon, "rho": min(epsilon**2 / 2, epsilon)}
+        amounts |= {"renyi": min(epsilon, order * epsilon**2 / 2)} if order is not None else {}
     elif isinstance(promise, (GaussianDP, ZCDP)):
         rho = (
             decimal_fraction(promise.mu) ** 2 / 2 if isinstance(promise, GaussianDP) else decimal_fraction(promise.rho)
         )
-        found["rho"] = rho
-        found |= {"renyi": order * rho} if order is not None else {}
-        found |= {"mu_squared": 2 * rho} if isinstance(promise, GaussianDP) else {}
+        amounts["rho"] = rho
+        amounts |= {"renyi": order * rho} if order is not None else {}
+        amounts |= {"mu_squared": 2 * rho} if isinstance(promise, GaussianDP) else {}
     elif isinstance(promise, RenyiDP) and promise.order == order:
-        found["renyi"] = decimal_fraction(promise.divergence)
-    return {currency: found.get(currency) for currency in currencies}
+        amounts["renyi"] = decimal_fraction(promise.divergence)
+    return {currency: amounts.get(currency) for currency in currencies}
 
 
 def loss_costs(
     loss: PrivacyLoss, currencies: Iterable[Currency], order: Fraction | None = None
 ) -> dict[Currency, Fraction | None]:
     """What a composition costs in each of the currencies: the sums over its releases and steps."""
-    found: dict[Currency, Fraction | None] = {}
+    amounts: dict[Currency, Fraction | None] = {}
     for currency in currencies:
         parts = [_part_cost(part, currency, order) for part in leaves(loss)]
         known = [part for part in parts if part is not None]
-        found[currency] = _shortened(sum(known, Fraction(0))) if len(known) == len(parts) else None
-    return found
+        amounts[currency] = _shortened(sum(known, Fraction(0))) if len(known) == len(parts) else None
+    return amounts
 
 
 def leaves(loss: PrivacyLoss) -> list[Loss | Subsampled]:
     """The releases and runs of steps that a composition is made of, in order, however deeply they are nested."""
-    found: list[Loss | Subsampled] = []
+    losses: list[Loss | Subsampled] = []
     waiting: list[PrivacyLoss] = [loss]
     while waiting:
         part = waiting.pop()
         if isinstance(part, Composed):
             waiting.extend(reversed(part.parts))
         else:
-            found.append(part)
-    return found
+            losses.append(part)
+    return losses
 
 
 def _part_cost(part: Loss | Subsampled, currency: Currency, order: Fraction | None) -> Fraction | None:
@@ -301,12 +301,12 @@ def _part_cost(part: Loss | Subsampled, currency: Currency, order: Fraction | No
 
 def _step_renyi(one: Loss, rate: float, order: Fraction, simple: Fraction) -> Fraction:
     """The Renyi divergence of one release or of one step on a sample; `simple` bounds it too."""
-    whole = math.ceil(order)  # divergences grow with the order, so the next whole one bounds those before it
+    next_order = math.ceil(order)  # divergences grow with the order, so the next whole one bounds those before it
     try:
         if rate < 1 and not one.ratios.size and one.mu:
-            return min(simple, renyi_subsampled_gaussian(whole, one.mu, _rational(rate)))
+            return min(simple, renyi_subsampled_gaussian(next_order, one.mu, _rational(rate)))
         if rate < 1:
-            return min(simple, Fraction(renyi(Subsampled(one, rate, 1), float(whole))))
+            return min(simple, Fraction(renyi(Subsampled(one, rate, 1), float(next_order))))
         return min(simple, Fraction(renyi(one, float(order)))) if one.ratios.size else simple
     except ArgumentError:  # an order or a ratio beyond what is computed; the simple bound has no such limit
         return simple

@@ -308,14 +308,14 @@ class PostgresStore(DatabaseStore):
 
     def _chosen(self, connection: sa.Connection, holding: list[str], path: list[str]) -> str | None:
         """The schema that the address means; None where it means none."""
-        stated = self.address.schema
-        if stated is not None:
-            if not connection.scalar(_EXISTS, {"name": stated}):
+        schema = self.address.schema
+        if schema is not None:
+            if not connection.scalar(_EXISTS, {"name": schema}):
                 raise BudgetError(
-                    f'there is no schema "{stated}" in {self.address.where}: have it made by CREATE SCHEMA, or name '
+                    f'there is no schema "{schema}" in {self.address.where}: have it made by CREATE SCHEMA, or name '
                     "another by ?schema=... in the address."
                 )
-            return stated
+            return schema
         if len(holding) > 1 or (holding and holding[0] not in path):
             there = ", ".join(holding)
             fits = "its address fits several" if len(holding) > 1 else "the address does not lead to it"

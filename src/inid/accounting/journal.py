@@ -47,9 +47,9 @@ class Sight:
 
 def state_folder() -> Path:
     """Where the records are: `INID_STATE`, or the system's place for a program's state, folder "inid"."""
-    stated = os.environ.get(_FOLDER)
-    if stated:
-        return Path(stated).absolute()
+    configured = os.environ.get(_FOLDER)
+    if configured:
+        return Path(configured).absolute()
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "inid"
     if sys.platform == "darwin":

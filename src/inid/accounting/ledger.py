@@ -144,9 +144,9 @@ class LedgerView:
             BudgetError: The database cannot be read.
             RecordError: The stored history is damaged.
         """
-        asked = plans_of_one_number(plan, self.neighbours) if isinstance(plan, Budget) else [plan]
+        plans = plans_of_one_number(plan, self.neighbours) if isinstance(plan, Budget) else [plan]
         try:
-            charges = [priced(self._settings, one) for one in asked]
+            charges = [priced(self._settings, one) for one in plans]
         except (BudgetError, GuaranteeError):
             return False
         history = self._journal.read()
@@ -362,9 +362,13 @@ class Ledger(LedgerView):
         """
         name = read_word("name", name)
         charged_by = who() if by is None else read_word("by", by, empty=True)
-        stated: dict[str, Any] = {"rule": rule, "neighbours": neighbours, "unit": unit, "currency": currency}
-        stated |= {"order": order, "reserve": reserve}
-        settings = None if total is None else Settings.make(total, **{k: v for k, v in stated.items() if v is not None})
+        arguments_given: dict[str, Any] = {"rule": rule, "neighbours": neighbours, "unit": unit, "currency": currency}
+        arguments_given |= {"order": order, "reserve": reserve}
+        settings = (
+            None
+            if total is None
+            else Settings.make(total, **{k: v for k, v in arguments_given.items() if v is not None})
+        )
         store = open_store(url_or_path, name, timeout)
         stored = store.load()
         if stored is None:
@@ -373,7 +377,7 @@ class Ledger(LedgerView):
             stored = store.create(settings)
         self = cls.__new__(cls)
         self._attach(store, stored, name, charged_by)
-        self._settings.require(store.where, total=total, **stated)
+        self._settings.require(store.where, total=total, **arguments_given)
         return self
 
     @classmethod

@@ -85,7 +85,7 @@ def part_of(terms: Terms, currency: Currency, amount: Fraction) -> Budget:
 
 def parts_table(total: Budget, terms: Terms, share: Fraction) -> PartsTable:
     """What a part buys in each of the ledger's currencies; those in which it is nothing are left out."""
-    rows = []
+    lines = []
     for currency, limit in terms.limits:
         if currency == "renyi" and terms.order is not None and terms.order.denominator != 1:
             continue
@@ -94,7 +94,7 @@ def parts_table(total: Budget, terms: Terms, share: Fraction) -> PartsTable:
         except BudgetError:
             continue
         one, many = (plan_independent(Sensitivity.box([1.0], counts=[n]), promise) for n in (1, _MANY))
-        rows.append(
+        lines.append(
             {
                 "currency": _WORDS[currency],
                 "promise": _promise(promise),
@@ -104,7 +104,7 @@ def parts_table(total: Budget, terms: Terms, share: Fraction) -> PartsTable:
                 "many": (many.mse / _MANY) ** 0.5,
             }
         )
-    return PartsTable(str(share), str(total), tuple(rows))
+    return PartsTable(str(share), str(total), tuple(lines))
 
 
 def plans_of_one_number(promise: Budget, neighbours: Neighbours) -> list[NoisePlan]:

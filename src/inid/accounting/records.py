@@ -129,8 +129,8 @@ def _relation(plan: Any) -> str:
 
 
 def _line(charge: Receipt | Record) -> str:
-    named = f' "{charge.label}"' if charge.label else ""
-    return f"charge {charge.id}{named} at {charge.time}: {charge.cost}, neighbours {charge.neighbours}"
+    label = f' "{charge.label}"' if charge.label else ""
+    return f"charge {charge.id}{label} at {charge.time}: {charge.cost}, neighbours {charge.neighbours}"
 
 
 def verify_record(record: Record | Mapping[str, Any]) -> Certificate | CompositionProof | JointProof:
@@ -193,8 +193,8 @@ def _check_cost(record: Mapping[str, Any], proof: Certificate | CompositionProof
         least = read(plan["delta"]) if isinstance(proof, JointProof) else Fraction(0)
         if price.keys() != stored.keys() or (given is not None and order != proof.order):
             raise RecordError("the cost in the record is in other currencies than its certificate: one was changed.")
-    kept = covers(stored, ((c, taken if c == "delta" else price[c]) for c in price))
-    if not kept or taken < least or stored.get("delta", str(taken)) != str(taken):
+    covered = covers(stored, ((c, taken if c == "delta" else price[c]) for c in price))
+    if not covered or taken < least or stored.get("delta", str(taken)) != str(taken):
         raise RecordError("the cost in the record is below what its plan takes: one of them was changed.")
 
 
@@ -202,8 +202,8 @@ def _check_values(values: object, proof: Certificate | CompositionProof | JointP
     """Refuse a release whose noisy values are not one finite number for each coordinate of its plan."""
     many = proof.sensitivity.dimension if isinstance(proof, Certificate) else None
     numbers = values if isinstance(values, list) else []
-    kept = all(type(value) in (int, float) and math.isfinite(value) for value in numbers)
-    if not (kept and numbers and len(numbers) == many):
+    finite = all(type(value) in (int, float) and math.isfinite(value) for value in numbers)
+    if not (finite and numbers and len(numbers) == many):
         raise RecordError("the release must hold one finite number for each coordinate of its plan: it was changed.")
 
 

@@ -123,16 +123,16 @@ def make_terms(total: Budget, rule: Rule = "auto", order: int | None = None, res
 def read_reserve(total: Budget, reserve: object) -> float:
     """A part of a total's delta, above 0 and below it."""
     cure = "pass a part of the total's delta, for example 1e-7 of a delta of 1e-6"
-    found = decimal_float("reserve", reserve, above=0, cure=cure)
+    delta = decimal_float("reserve", reserve, above=0, cure=cure)
     if not isinstance(total, ApproxDP):
         raise ArgumentError(
             f"reserve is for an ApproxDP total, got {total}: leave reserve out.",
             code="total_without_delta",
             argument=Argument("reserve"),
         )
-    if not found < total.delta:
-        raise ArgumentError(f"reserve must be below the total's delta, {total.delta!r}, got {found!r}: {cure}.")
-    return found
+    if not delta < total.delta:
+        raise ArgumentError(f"reserve must be below the total's delta, {total.delta!r}, got {delta!r}: {cure}.")
+    return delta
 
 
 def terms_from_dict(record: object, total: Budget, rule: Rule, reserve: float | None = None) -> Terms:
@@ -174,8 +174,8 @@ def accepts(terms: Terms, sums: Amounts) -> bool:
     taken = None if terms.reserve is None else sums["delta"]
     if terms.reserve is not None and not (taken is not None and taken <= terms.reserve):
         return False
-    found = ((sums[currency], limit) for currency, limit in terms.limits)
-    return any(spent is not None and spent <= limit for spent, limit in found)
+    totals = ((sums[currency], limit) for currency, limit in terms.limits)
+    return any(spent is not None and spent <= limit for spent, limit in totals)
 
 
 def _kept(total: ApproxDP, reserve: float | None) -> Fraction:
@@ -279,9 +279,9 @@ class Settings:
         terms = make_terms(total, rule, order, reserve)
         relation = _relation(neighbours)
         counted = None if currency is None else read_currency(currency, terms)
-        named: Rule = "gaussian" if rule == "gaussian" else "auto"
-        kept = None if reserve is None else read_reserve(total, reserve)
-        return cls(total, named, relation, read_word("unit", unit), terms, counted, kept)
+        stored_rule: Rule = "gaussian" if rule == "gaussian" else "auto"
+        stored_reserve = None if reserve is None else read_reserve(total, reserve)
+        return cls(total, stored_rule, relation, read_word("unit", unit), terms, counted, stored_reserve)
 
     @property
     def order(self) -> int | float | None:
@@ -303,8 +303,8 @@ class Settings:
             "unit": self.unit,
             "terms": self.terms.to_dict(),
         }
-        stated = {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
-        return json.dumps(record | stated, sort_keys=True)
+        options = {name: getattr(self, name) for name in _OPTIONAL if getattr(self, name) is not None}
+        return json.dumps(record | options, sort_keys=True)
 
     @classmethod
     def from_text(cls, text: object) -> Self:
@@ -323,20 +323,20 @@ class Settings:
         try:
             reserve = record.get("reserve")
             plain = (record["rule"], record["neighbours"], record["unit"], record.get("currency"))
-            made = cls.make(total, *plain, reserve=reserve)
+            settings = cls.make(total, *plain, reserve=reserve)
         except ArgumentError as error:
             raise RecordError(f"the ledger's settings do not parse: {error}") from None
-        return replace(made, terms=terms_from_dict(record["terms"], total, rule, made.reserve))
+        return replace(settings, terms=terms_from_dict(record["terms"], total, rule, settings.reserve))
 
-    def require(self, where: str, **wanted: object) -> None:
+    def require(self, where: str, **expected: object) -> None:
         """Refuse to open a ledger under other settings than its own; None stands for whatever is stored."""
-        for name, value in wanted.items():
+        for name, value in expected.items():
             stored = self.counted if name == "currency" else getattr(self, name)
-            asked = _WORDS.get(value, value) if name == "currency" and isinstance(value, str) else value
-            if asked is not None and asked != stored:
-                own = f'{name}="{stored}"' if isinstance(stored, str) else f"{name}={stored}"
+            value_given = _WORDS.get(value, value) if name == "currency" and isinstance(value, str) else value
+            if value_given is not None and value_given != stored:
+                actual = f'{name}="{stored}"' if isinstance(stored, str) else f"{name}={stored}"
                 raise BudgetError(
-                    f"the ledger in {where} was made with {own}, not {shown(value)}, and that never changes: "
+                    f"the ledger in {where} was made with {actual}, not {shown(value)}, and that never changes: "
                     f"leave {name} out to use it, or name the ledger that has it by name=..."
                 )
 

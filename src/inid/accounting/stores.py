@@ -117,8 +117,8 @@ def place(address: object) -> str:
 
 def _server(text: str, scheme: str) -> Address:
     if scheme not in _POSTGRES:
-        named = f" {scheme}://" if scheme else " such an address"
-        raise ArgumentError(f"a ledger cannot be opened on{named}: {_CURE}.")
+        address = f" {scheme}://" if scheme else " such an address"
+        raise ArgumentError(f"a ledger cannot be opened on{address}: {_CURE}.")
     match = _SERVER.fullmatch(text)
     if match is None:
         raise ArgumentError(
@@ -130,8 +130,8 @@ def _server(text: str, scheme: str) -> Address:
     host = ",".join(part.rpartition(":")[0] or part for part in match["hosts"].split(","))
     if match["hosts"].startswith("["):
         host = match["hosts"].partition("]")[0] + "]"
-    stated = options.get("host", "")
-    host = host or (stated if _SHOWN_HOST.fullmatch(stated) else "") or "localhost"
+    hosts = options.get("host", "")
+    host = host or (hosts if _SHOWN_HOST.fullmatch(hosts) else "") or "localhost"
     where = f"{host}/{match['database']}" if match["database"] else host
     url = f"postgresql+psycopg://{text.partition('://')[2].partition('?')[0]}"
     rest = urlencode([(key, value) for key, value in pairs if key != "schema"])
@@ -144,12 +144,12 @@ def in_schema(where: str, schema: str) -> str:
     return f"{where}, schema {schema}"
 
 
-def _schema(stated: list[str]) -> str | None:
-    if not stated:
+def _schema(schemas: list[str]) -> str | None:
+    if not schemas:
         return None
-    if len(stated) > 1:
+    if len(schemas) > 1:
         raise ArgumentError("the database's address names several schemas: leave all ?schema=... but one out.")
-    return read_word("schema", stated[0])
+    return read_word("schema", schemas[0])
 
 
 @dataclass(frozen=True)

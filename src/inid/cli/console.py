@@ -186,7 +186,7 @@ def print_plan(console: Console, plan: PlanSummary) -> None:
         spread = f", in {plan.spread}" if plan.spread else ""
         console.line(f"errors for {plan.rows:,} rows in all{spread}{guess}")
     console.line()
-    named: list[tuple[str, Callable[[PlanLine], float | None]]] = [
+    kinds: list[tuple[str, Callable[[PlanLine], float | None]]] = [
         ("cells", lambda line: line.cells),
         ("sensitivity", lambda line: line.sensitivity),
         ("scale", lambda line: line.scale),
@@ -195,7 +195,7 @@ def print_plan(console: Console, plan: PlanSummary) -> None:
         ("worst group", lambda line: line.largest if line.by_group else None),
         ("equal split", lambda line: line.baselines["spr"]),
     ]
-    columns = [(name, read) for name, read in named if any(read(line) is not None for line in plan.lines)]
+    columns = [(name, read) for name, read in kinds if any(read(line) is not None for line in plan.lines)]
     table = [["number" if plan.rows is None else "statistic", *(name for name, _ in columns), "share"]]
     for line in _shown_lines(plan):
         beyond = line.tolerance is not None and line.largest > line.tolerance * _BEYOND

@@ -75,16 +75,16 @@ _NAMING_FILES = (*_DATABASES, "config", "table", "out", "rows_out", "report", "r
 
 def read_values(options: Sequence[Key], flags: Mapping[str, Any], elsewhere: Collection[str] = ()) -> dict[str, Any]:
     """The values of a command: what the flags state, and where they state nothing, the file."""
-    stated: dict[str, Any] = {}
+    passed: dict[str, Any] = {}
     for option in options:
         given = flags.get(option.name)
         if given is None or given in ("", []):
             continue
-        stated[option.name] = (
+        passed[option.name] = (
             given if isinstance(given, bool) else option.from_texts(given if isinstance(given, list) else [given])
         )
-    path = stated.pop("config", None)
-    values = stated if path is None else _from_file(options, Path(path), elsewhere) | stated
+    path = passed.pop("config", None)
+    values = passed if path is None else _from_file(options, Path(path), elsewhere) | passed
     check_apart(_files(options, values if path is None else values | {"config": path}))
     return values
 
@@ -121,7 +121,7 @@ def _from_file(options: Sequence[Key], path: Path, elsewhere: Collection[str]) -
 def job_from(values: Mapping[str, Any], leaving_out: Collection[str] = ()) -> Job:
     """The job that the values of a command state."""
     options_here = {name: value for name, value in values.items() if name in job_keys() and name not in leaving_out}
-    return Job.from_dict(options_here, named=flag_name)
+    return Job.from_dict(options_here, name_of=flag_name)
 
 
 Values = dict[str, Any]

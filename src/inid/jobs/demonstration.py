@@ -108,7 +108,7 @@ def demonstration_csv(data: Floats) -> str:
 def demonstration_publication(folder: Path, promise: Budget) -> Job:
     """Thirty means, and counts by size and texture with means by size, under one promise and on one page."""
     files = {"table": "demo.csv", "ledger": "demo.db", "out": "result.csv", "report": "report.html"}
-    named = {key: (folder / file).as_posix() for key, file in (files | {"record": "record.json"}).items()}
+    paths = {key: (folder / file).as_posix() for key, file in (files | {"record": "record.json"}).items()}
     facts = {
         "bounds": {name: [low, high] for name, (low, high, _) in COLUMNS.items()},
         "missing": {name: _middle(low, high) for name, (low, high, _) in COLUMNS.items()},  # saves a count per column
@@ -132,7 +132,7 @@ def demonstration_publication(folder: Path, promise: Budget) -> Job:
         "combine": {"coarse less smooth": "count(texture='coarse') - count(texture='smooth')"},
     }
     numbers = {name: number for name, number in promise.to_dict().items() if name != "kind"}
-    return Job.from_dict(named | facts | numbers | {"question": {"means": means, "tables": tables}})
+    return Job.from_dict(paths | facts | numbers | {"question": {"means": means, "tables": tables}})
 
 
 def _middle(low: float, high: float) -> float:

@@ -82,20 +82,20 @@ def _table_script(job: Job) -> str:
     if question.question:
         queries = {name: _Code(_asked(part, f"table{''.join(_view(part))}")) for name, part in question.parts.items()}
         lines += [f"publication = tables.Publication({_named(queries)})"]
-        whole = "publication"
+        target = "publication"
     else:
         lines += [f"query = {_asked(question, 'table')}"]
-        whole = "query"
+        target = "query"
     options = job.plan_options()
-    stated = {"level": job.outputs.level, "label": job.ledger.label}
+    passed = {"level": job.outputs.level, "label": job.ledger.label}
     if job.ledger.ledger is None:
-        planned = f"plan = {_call(f'{whole}.plan', ['promise'], options)}"
+        planned = f"plan = {_call(f'{target}.plan', ['promise'], options)}"
         lines += [f"promise = {_promise(job.budget)}", planned, "print(plan)", ""]
-        lines += [f"result = {_call(f'{whole}.release', ['plan'], stated)}"]
+        lines += [f"result = {_call(f'{target}.release', ['plan'], passed)}"]
     else:
         charged = {"ledger": _Code("ledger")}
-        planned = f"plan = {_call(f'{whole}.plan', ['promise'], options | charged)}"
-        released = _call(f"{whole}.release", ["plan"], charged | stated)
+        planned = f"plan = {_call(f'{target}.plan', ['promise'], options | charged)}"
+        released = _call(f"{target}.release", ["plan"], charged | passed)
         lines += [
             *_opened(job, question),
             *(f"    {line}" for line in (planned, "print(plan)", f"result = {released}")),
@@ -106,10 +106,10 @@ def _table_script(job: Job) -> str:
 def _view(question: TableQuestion) -> list[str]:
     """The columns that a question computes, and the rows that it counts."""
     formulas = [f"**{dict(question.derive)!r}"]
-    made = [_call(".with_columns", formulas, question.computed_arguments())] if question.derive else []
-    made += [] if question.where is None else [f".where({question.where!r})"]
+    derived = [_call(".with_columns", formulas, question.computed_arguments())] if question.derive else []
+    derived += [] if question.where is None else [f".where({question.where!r})"]
     features = f"**{dict(question.per_person)!r}"
-    return [*made, _call(".per_person", [repr(question.person), features], {})] if question.per_person else made
+    return [*derived, _call(".per_person", [repr(question.person), features], {})] if question.per_person else derived
 
 
 def _asked(question: TableQuestion, table: str) -> str:
@@ -129,8 +129,8 @@ def _imports(job: Job) -> list[str]:
     if outputs.record or (address is not None and is_file(address) and job.ledger.part is None):
         lines.append("from pathlib import Path")
     lines += [""] if lines else []
-    rows = any(part.outputs.rows_out for part in job.parts.values())
-    lines += ["import pyarrow.csv", ""] if outputs.out or rows else []
+    writes_rows = any(part.outputs.rows_out for part in job.parts.values())
+    lines += ["import pyarrow.csv", ""] if outputs.out or writes_rows else []
     return [*lines, "import inid", "from inid import tables"]
 
 
@@ -152,8 +152,8 @@ def _opened(job: Job, question: TableQuestion) -> list[str]:
 def _total(job: Job, question: TableQuestion) -> str:
     """The total of a new ledger: the promise, and where keys are found alone the delta beside its noise."""
     taken = 0.0 if question.question else question.query_arguments().get("delta", 0.0)
-    whole = whole_promise(job.budget, taken) if taken and job.budget is not None else None
-    return "promise" if whole is None else _promise(whole)
+    total = whole_promise(job.budget, taken) if taken and job.budget is not None else None
+    return "promise" if total is None else _promise(total)
 
 
 def _written_results(job: Job) -> list[str]:
@@ -166,10 +166,13 @@ def _written_results(job: Job) -> list[str]:
         result = f"result[{name!r}]" if several else "result"
         recorded[name] = {}
         for title, text in part.outputs.combine.items():
-            made = read_combination(title, text)
-            cells = {table: {keys: short(weight) for keys, weight in own.items()} for table, own in made.cells.items()}
-            lines.append(f"print({title!r}, {_call(f'{result}.combine', [repr(cells)], {'sum': made.column})})")
-            recorded[name][title] = (cells, made.column)
+            combination = read_combination(title, text)
+            cells = {
+                table: {keys: short(weight) for keys, weight in weights.items()}
+                for table, weights in combination.cells.items()
+            }
+            lines.append(f"print({title!r}, {_call(f'{result}.combine', [repr(cells)], {'sum': combination.column})})")
+            recorded[name][title] = (cells, combination.column)
         if part.outputs.rows_out:
             lines.append(f"pyarrow.csv.write_csv({result}.rows(), {part.outputs.rows_out.as_posix()!r})")
     if outputs.out:
@@ -180,7 +183,7 @@ def _written_results(job: Job) -> list[str]:
         called |= {"too_noisy": _Code("None")} if outputs.form.get("too_noisy", 0) is None else {}
         lines.append(_call("result.report", [repr(outputs.report.as_posix())], form | called))
     if outputs.record:
-        combined = {name: own for name, own in recorded.items() if own}
+        combined = {name: weights for name, weights in recorded.items() if weights}
         combine = {"combine": _Code(repr(combined if several else combined.get("")))} if combined else {}
         record = _call("result.to_dict", [], combine)
         lines.append(f"Path({outputs.record.as_posix()!r}).write_text(json.dumps({record}, indent=2))")
@@ -205,10 +208,10 @@ class _Code(str):
         return str(self)
 
 
-def _call(function: str, positional: Sequence[Any], named: Mapping[str, Any]) -> str:
+def _call(function: str, positional: Sequence[Any], arguments: Mapping[str, Any]) -> str:
     """A call; named arguments that state nothing are left out."""
-    stated = {name: value for name, value in named.items() if value is not None and value not in ([], {}, ())}
-    parts = [str(value) for value in positional] + [f"{name}={_value(value)}" for name, value in stated.items()]
+    passed = {name: value for name, value in arguments.items() if value is not None and value not in ([], {}, ())}
+    parts = [str(value) for value in positional] + [f"{name}={_value(value)}" for name, value in passed.items()]
     return f"{function}({', '.join(parts)})"
 
 
@@ -288,7 +291,7 @@ def script_as_notebook(script: str) -> str:
 
 def _parts(script: str) -> dict[str, list[str]]:
     """The lines of each part; what is opened for a block is opened before the plan and closed at the end."""
-    found: dict[str, list[str]] = {name: [] for name in _PARTS}
+    lines: dict[str, list[str]] = {name: [] for name in _PARTS}
     closing: list[str] = []
     part = "asked"
 
@@ -301,21 +304,21 @@ def _parts(script: str) -> dict[str, list[str]]:
             part = "planned"
         if "result" in names:
             part = "released"
-        found[part].append(text)
+        lines[part].append(text)
 
     for node in ast.parse(script).body:
         if isinstance(node, ast.With):
             part = "planned"
             for item in node.items:
                 opened = f"{_source(script, item.optional_vars)} = {_source(script, item.context_expr)}"
-                found[part].append(opened)
+                lines[part].append(opened)
                 closing.append(f"{_source(script, item.optional_vars)}.close()")
             for inner in node.body:
                 add(inner, _source(script, inner))
         else:
             add(node, _source(script, node))
-    found["results"] += closing
-    return found
+    lines["results"] += closing
+    return lines
 
 
 def _source(script: str, node: ast.AST | None) -> str:
@@ -326,5 +329,5 @@ def _source(script: str, node: ast.AST | None) -> str:
 
 
 def _cell(kind: str, text: str) -> dict[str, Any]:
-    made: dict[str, Any] = {"cell_type": kind, "metadata": {}, "source": text.splitlines(keepends=True)}
-    return made | ({"execution_count": None, "outputs": []} if kind == "code" else {})
+    cell: dict[str, Any] = {"cell_type": kind, "metadata": {}, "source": text.splitlines(keepends=True)}
+    return cell | ({"execution_count": None, "outputs": []} if kind == "code" else {})

@@ -38,18 +38,18 @@ class LedgerChoice(OptionGroup):
     groups = ("ledger",)
 
     @classmethod
-    def read(cls, values: Mapping[str, Any], named: Naming = str) -> "LedgerChoice":
+    def read(cls, values: Mapping[str, Any], name_of: Naming = str) -> "LedgerChoice":
         """Check every value, as the ledger would, before one is made."""
-        made = super().read(values, named)
+        choice = super().read(values, name_of)
         for key in ("name", "unit", "label"):
-            if (text := getattr(made, key)) is not None:
-                read_word(named(key), text)
-        if made.ledger is not None:
+            if (text := getattr(choice, key)) is not None:
+                read_word(name_of(key), text)
+        if choice.ledger is not None:
             try:
-                read_address(made.ledger)
+                read_address(choice.ledger)
             except ArgumentError as error:
-                raise error.within(f"{named('ledger')} does not fit") from None
-        return made
+                raise error.within(f"{name_of('ledger')} does not fit") from None
+        return choice
 
 
 @dataclass(frozen=True)
@@ -72,25 +72,25 @@ class Job:
     outputs: Outputs
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], named: Naming = str) -> "Job":
+    def from_dict(cls, values: Mapping[str, Any], name_of: Naming = str) -> "Job":
         """Check a dictionary of plain values, as a TOML file or a form holds them."""
         known = job_keys()
         unknown = [key for key in values if key not in known]
         if unknown:
             raise ArgumentError(f"a job has no key {shown(unknown[0])}: known are {', '.join(sorted(known))}.")
-        budget = read_budget(values, named)
-        ledger = LedgerChoice.read(values, named)
+        budget = read_budget(values, name_of)
+        ledger = LedgerChoice.read(values, name_of)
         if ledger.part is not None and (budget is not None or ledger.ledger is None):
             raise ArgumentError(
-                f"{named('part')} is the promise itself and needs {named('ledger')}: leave out "
-                f"{', '.join(named(key) for key in PROMISE_KEYS)}, and name the ledger."
+                f"{name_of('part')} is the promise itself and needs {name_of('ledger')}: leave out "
+                f"{', '.join(name_of(key) for key in PROMISE_KEYS)}, and name the ledger."
             )
-        question, noise = read_question(values, named), NoiseChoice.read(values, named)
-        made = cls(question=question, budget=budget, noise=noise, ledger=ledger, outputs=Outputs.read(values, named))
-        for name, part in made.parts.items():
+        question, noise = read_question(values, name_of), NoiseChoice.read(values, name_of)
+        job = cls(question=question, budget=budget, noise=noise, ledger=ledger, outputs=Outputs.read(values, name_of))
+        for name, part in job.parts.items():
             with in_question(name):
-                part.outputs.check_form(part.question, named)
-        return made
+                part.outputs.check_form(part.question, name_of)
+        return job
 
     @cached_property
     def parts(self) -> Mapping[str, Part]:
@@ -100,28 +100,28 @@ class Job:
             return {"": Part(question, self.outputs, self.noise)}
         forms = {key.name for key in Outputs.own_keys()}
         parts = {}
-        for name, stated in question.question.items():
-            outputs = self.outputs.stating(**{key: value for key, value in stated.values.items() if key in forms})
-            parts[name] = Part(question.parts[name], outputs, stated)
+        for name, options in question.question.items():
+            outputs = self.outputs.stating(**{key: value for key, value in options.values.items() if key in forms})
+            parts[name] = Part(question.parts[name], outputs, options)
         return parts
 
-    def plan_options(self, named: Naming = str) -> dict[str, Any]:
+    def plan_options(self, name_of: Naming = str) -> dict[str, Any]:
         """How the noise for a table is planned: what `plan` of its query, or of its publication, takes."""
         options: dict[str, Any] = self.noise.arguments()
         if self.noise.weights is not None:
-            options["weights"] = by_name(named("weights"), self.noise.weights)
+            options["weights"] = by_name(name_of("weights"), self.noise.weights)
         for name, part in self.parts.items():
             if not isinstance(part.question, TableQuestion):
                 raise TypeError("a question without a table is planned by its sensitivities")
             with in_question(name):
-                stated = part.question.tolerances(part.own.tolerance, named)
+                tolerances = part.question.tolerances(part.own.tolerance, name_of)
             if not name:
-                return options | stated
+                return options | tolerances
             if part.own.importance is not None:
-                stated["importance"] = float(part.own.importance)
+                tolerances["importance"] = float(part.own.importance)
             if part.own.share is not None:
-                stated["share"] = part.own.share
-            for option, value in stated.items():
+                tolerances["share"] = part.own.share
+            for option, value in tolerances.items():
                 options.setdefault(option, {})[name] = value
         return options
 
@@ -160,28 +160,28 @@ class Job:
 
 def job_keys() -> tuple[str, ...]:
     """The names of all keys of a job, in order."""
-    stated = (TableQuestion, StatedQuestion, NoiseChoice, LedgerChoice, Outputs)
-    return tuple(key.name for key in keys("promise", *(group for one in stated for group in one.groups)))
+    groups = (TableQuestion, StatedQuestion, NoiseChoice, LedgerChoice, Outputs)
+    return tuple(key.name for key in keys("promise", *(group for one in groups for group in one.groups)))
 
 
-def read_budget(values: Mapping[str, Any], named: Naming = str) -> Budget | None:
+def read_budget(values: Mapping[str, Any], name_of: Naming = str) -> Budget | None:
     """The promise that epsilon, delta, mu and rho state, or None when none is stated."""
-    given = {key.name: key.of(values, named) for key in keys("promise")}
-    stated: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    given = {key.name: key.of(values, name_of) for key in keys("promise")}
+    values_given: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     kinds: dict[tuple[str, ...], type[Budget]] = {
         ("epsilon",): PureDP,
         ("epsilon", "delta"): ApproxDP,
         ("mu",): GaussianDP,
         ("rho",): ZCDP,
     }
-    if not stated:
+    if not values_given:
         return None
-    kind = kinds.get(tuple(stated))
+    kind = kinds.get(tuple(values_given))
     if kind is None:
-        epsilon, delta, mu, rho = (named(key) for key in PROMISE_KEYS)
-        listed = ", ".join(named(name) for name in stated)
+        epsilon, delta, mu, rho = (name_of(key) for key in PROMISE_KEYS)
+        listed = ", ".join(name_of(name) for name in values_given)
         raise ArgumentError(f"{listed} do not make one promise: pass {epsilon}, {epsilon} and {delta}, {mu} or {rho}.")
-    return kind(**stated)
+    return kind(**values_given)
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -200,8 +200,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     except (RecursionError, ValueError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
         raise ArgumentError(f"{path} does not parse as TOML: {reason}.") from None
-    for name, own in content.get("question", {}).items() if isinstance(content.get("question"), dict) else ():
-        content["question"][name] = _underscored(own) if isinstance(own, dict) else own
+    for name, options in content.get("question", {}).items() if isinstance(content.get("question"), dict) else ():
+        content["question"][name] = _underscored(options) if isinstance(options, dict) else options
     return _underscored(content)
 
 

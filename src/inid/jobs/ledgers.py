@@ -169,16 +169,16 @@ def open_or_create(
     settings = stored_settings(address, name)
     if settings is None:
         return Ledger.open(address, total=total(), name=name, neighbours=neighbours, unit=unit), True  # type: ignore[arg-type, unused-ignore]
-    for word, stored, stated in (("neighbours", settings.neighbours, neighbours), ("unit", settings.unit, unit)):
-        is_covered = word == "neighbours" and stored == "zero_out" and stated == "add_remove"
-        if stored != stated and not is_covered:
+    for word, stored, expected in (("neighbours", settings.neighbours, neighbours), ("unit", settings.unit, unit)):
+        is_covered = word == "neighbours" and stored == "zero_out" and expected == "add_remove"
+        if stored != expected and not is_covered:
             raise ArgumentError(
-                f'the ledger counts {word} "{stored}", this release is for {word} "{stated}", and the two do not add '
+                f'the ledger counts {word} "{stored}", this release is for {word} "{expected}", and the two do not add '
                 "up: use the ledger that counts it.",
                 code="ledger_counts_other",
                 word=Words(word),
                 own=Words(stored),
-                asked=Words(stated),
+                asked=Words(expected),
             )
     return open_existing(address, name), False
 
@@ -226,14 +226,14 @@ def preview(
     """What a plan, and a delta beside its noise, would take of a ledger. Nothing is charged, and no ledger is made."""
     settings = stored_settings(address, name)
     if settings is None:
-        whole = plan.promise if isinstance(plan, JointCharge) else plan.stated
-        if whole is None:
+        promise = plan.promise if isinstance(plan, JointCharge) else plan.stated
+        if promise is None:
             raise AssertionError("a plan of several steps states what they keep together")
-        return LedgerPreview(whole, 0, 0, 100, None, new=True)
+        return LedgerPreview(promise, 0, 0, 100, None, new=True)
     store = open_store(address, name, _WAIT)
     try:
         journal = Journal(store, settings.to_text())
-        seen = journal.read()
+        charges = journal.read()
     finally:
         store.close()
     try:
@@ -241,12 +241,12 @@ def preview(
     except BudgetError as error:  # of another relation
         charge, refusal = None, sentence_of(error, surface)
     kind: Kind = "epsilon" if charge is None else kind_of_charge(charge)
-    now = room_for(settings, seen, kind)
+    now = room_for(settings, charges, kind)
     has_parts = settings.counted is not None
     shares = share_in_words(1 - now.share, up=True), share_in_words(now.share)
     refused = LedgerPreview(
         settings.total,
-        seen.charges,
+        charges.charges,
         _percent(now),
         None,
         journal.obstacle or refusal,
@@ -256,10 +256,10 @@ def preview(
     if charge is None or journal.obstacle is not None:
         return refused
     try:
-        cost = admitted(settings, seen, charge)
+        cost = admitted(settings, charges, charge)
     except BudgetError as error:
         return replace(refused, refusal=sentence_of(error, surface))
-    then = room_for(settings, replace(seen, charges=seen.charges + 1, sums=added(seen.sums, cost)), kind)
+    then = room_for(settings, replace(charges, charges=charges.charges + 1, sums=added(charges.sums, cost)), kind)
     after = share_in_words(1 - then.share, up=True)
     return replace(refused, after=_percent(then), refusal=None, shares=(*shares, after))
 

@@ -47,19 +47,19 @@ def read_combination(name: str, text: str) -> StatedCombination:
         )
     cells: dict[Any, dict[Any, float]] = {}
     for weight, _, keys in terms:
-        own = cells.setdefault(tuple(keys), {})
+        weights = cells.setdefault(tuple(keys), {})
         for cell in product(*keys.values()):
-            own[cell] = own.get(cell, 0.0) + weight
+            weights[cell] = weights.get(cell, 0.0) + weight
     return StatedCombination(columns[0], cells)
 
 
-def check_combinations(combine: Mapping[str, str], query: Query[Any, Any], named: Callable[[str], str]) -> None:
+def check_combinations(combine: Mapping[str, str], query: Query[Any, Any], name_of: Callable[[str], str]) -> None:
     """Refuse combinations of cells that a query does not ask for, before anything is spent."""
     for name, text in combine.items():
-        what = f"{named('combine')} of {name}"
-        made = read_combination(what, text)
+        what = f"{name_of('combine')} of {name}"
+        combination = read_combination(what, text)
         try:
-            query.question.check_combination(made.cells, made.column)
+            query.question.check_combination(combination.cells, combination.column)
         except ArgumentError as error:
             raise ArgumentError(f"{what} does not fit: {error}") from None
 
@@ -176,20 +176,20 @@ class Outputs(OptionGroup):
 
     groups = ("output",)
 
-    def check_form(self, question: TableQuestion | StatedQuestion, named: Naming) -> None:
+    def check_form(self, question: TableQuestion | StatedQuestion, name_of: Naming) -> None:
         """Refuse forms that the answers to a question do not have."""
         for name, text in self.combine.items():
-            read_combination(f"{named('combine')} of {name}", text)
+            read_combination(f"{name_of('combine')} of {name}", text)
         kind = question.kind if isinstance(question, TableQuestion) else None
         tables = kind is not None and kind.combines
-        several = f"{named('marginals')} or several {named('by')}"
+        several = f"{name_of('marginals')} or several {name_of('by')}"
         for key in ("tidy", "combine"):
             if getattr(self, key) and not tables:
-                raise ArgumentError(f"{named(key)} goes with {several}: leave it out here.")
+                raise ArgumentError(f"{name_of(key)} goes with {several}: leave it out here.")
         if self.rows_out is not None and not (kind is not None and kind.makes_rows):
-            raise ArgumentError(f"{named('rows_out')} goes with {named('synthetic')}: leave it out here.")
+            raise ArgumentError(f"{name_of('rows_out')} goes with {name_of('synthetic')}: leave it out here.")
         if self.integers and tables and not self.tidy:
-            raise ArgumentError(f"with {several}, {named('integers')} goes with {named('tidy')}: state both.")
+            raise ArgumentError(f"with {several}, {name_of('integers')} goes with {name_of('tidy')}: state both.")
 
     @property
     def form(self) -> dict[str, Any]:

@@ -46,8 +46,8 @@ class PlannedJob:
         """A JSON-safe dictionary of the plan and of what it expects; of several questions, with the plan of each."""
         if not isinstance(self.plan, PublicationPlan):
             return self.summary.to_dict()
-        seen = self.summary.figures()
-        return self.plan.to_dict() | {name: seen[name] for name in ("lines", "gains", "rows", "inside")}
+        figures = self.summary.figures()
+        return self.plan.to_dict() | {name: figures[name] for name in ("lines", "gains", "rows", "inside")}
 
     def page(self, title: str) -> str:
         """A page about the plan, before anything is spent."""
@@ -66,57 +66,57 @@ class PlannedJob:
         """The probability that is taken from a ledger's reserve, beside what the noise costs."""
         return 0.0 if self.plan is None else self.plan.delta
 
-    def total(self, named: Naming = str) -> Budget:
+    def total(self, name_of: Naming = str) -> Budget:
         """The promise with which a ledger is made that does not exist: all of this release, and nothing else."""
-        whole = self.budget if self.plan is None else self.plan.whole_promise
-        if whole is None:
+        promise = self.budget if self.plan is None else self.plan.whole_promise
+        if promise is None:
             raise ArgumentError(
-                f"{named('discover')} takes a delta beside its noise: promise {named('epsilon')}, or charge a ledger "
-                "that was made with a reserve."
+                f"{name_of('discover')} takes a delta beside its noise: promise {name_of('epsilon')}, or charge "
+                "a ledger that was made with a reserve."
             )
-        return whole
+        return promise
 
 
-def promise_of(job: Job, named: Naming = str) -> Budget:
+def promise_of(job: Job, name_of: Naming = str) -> Budget:
     """The promise of a job, which may be a part of its ledger."""
     if job.budget is not None:
         return job.budget
     if job.ledger.part is not None and job.ledger.ledger is not None:
         with open_existing(job.ledger.ledger, job.ledger.name or "default") as ledger:
             return ledger.part(job.ledger.part)
-    raise missing_promise(named)
+    raise missing_promise(name_of)
 
 
-def missing_promise(named: Naming) -> ArgumentError:
+def missing_promise(name_of: Naming) -> ArgumentError:
     """The error when no promise is stated."""
-    epsilon, delta, mu, rho = (named(key) for key in PROMISE_KEYS)
+    epsilon, delta, mu, rho = (name_of(key) for key in PROMISE_KEYS)
     return ArgumentError(
         f"a promise is missing: pass {epsilon} 1 (pure), {epsilon} 1 {delta} 1e-6, {mu} 0.3 or {rho} 0.1, or "
-        f"{named('part')} 1/3 of a {named('ledger')}."
+        f"{name_of('part')} 1/3 of a {name_of('ledger')}."
     )
 
 
-def plan_job(job: Job, named: Naming = str, source: Engine | None = None) -> PlannedJob:
+def plan_job(job: Job, name_of: Naming = str, source: Engine | None = None) -> PlannedJob:
     """Plan a job. Of a table only the names and types of its columns are read."""
-    budget = promise_of(job, named)
+    budget = promise_of(job, name_of)
     noise, question = job.noise, job.question
     if isinstance(question, StatedQuestion):
-        tolerance = _in_order(named("tolerance"), noise.tolerance, question.names)
-        weights = _in_order(named("weights"), noise.weights, question.names)
+        tolerance = _in_order(name_of("tolerance"), noise.tolerance, question.names)
+        weights = _in_order(name_of("weights"), noise.weights, question.names)
         choice = cast("MechanismChoice", noise.mechanism or "auto")
-        stated = plan(question.box(), budget, tolerance=tolerance, weights=weights, **noise.arguments())
-        return PlannedJob(job, budget, summarize_plan(stated, question.names, tolerance, choice))
-    query = question.open(named, source)
-    for name, own in queries_of(query).items():
+        noise_plan = plan(question.box(), budget, tolerance=tolerance, weights=weights, **noise.arguments())
+        return PlannedJob(job, budget, summarize_plan(noise_plan, question.names, tolerance, choice))
+    query = question.open(name_of, source)
+    for name, query_part in queries_of(query).items():
         with in_question(name):
-            check_combinations(job.parts[name].outputs.combine, own, named)
+            check_combinations(job.parts[name].outputs.combine, query_part, name_of)
     if job.outputs.called:
-        check_display_names(named("called"), job.outputs.called, queries_of(query))
+        check_display_names(name_of("called"), job.outputs.called, queries_of(query))
     address = job.ledger.ledger
     ledger: Any = None if address is None else stored_settings(address, job.ledger.name or "default")
     # The ledger's relation is taken where the table states none.
-    made = query.plan(budget, ledger=ledger, **_options(job, query, named))
-    return PlannedJob(job, budget, made.summary(), query, made)
+    table_plan = query.plan(budget, ledger=ledger, **_options(job, query, name_of))
+    return PlannedJob(job, budget, table_plan.summary(), query, table_plan)
 
 
 def queries_of(query: Query[Any, Any] | Publication) -> Mapping[str, Query[Any, Any]]:
@@ -124,41 +124,41 @@ def queries_of(query: Query[Any, Any] | Publication) -> Mapping[str, Query[Any, 
     return query.queries if isinstance(query, Publication) else {"": query}
 
 
-def _options(job: Job, query: Query[Any, Any] | Publication, named: Naming) -> dict[str, Any]:
+def _options(job: Job, query: Query[Any, Any] | Publication, name_of: Naming) -> dict[str, Any]:
     """How a query, or several together, are planned."""
     together = (("mechanism",), "question")
     known, option = together if isinstance(query, Publication) else (query.question.options, query.question.asked_as)
     for key in job.noise.values:
         if key not in known:
-            raise ArgumentError(f"{named(key)} does not go with {named(option)}: leave it out.")
-    return job.plan_options(named)
+            raise ArgumentError(f"{name_of(key)} does not go with {name_of(option)}: leave it out.")
+    return job.plan_options(name_of)
 
 
 def accuracy_of_job(
-    job: Job, failure: float, delta: float | None, named: Naming = str
+    job: Job, failure: float, delta: float | None, name_of: Naming = str
 ) -> tuple[CheapestPlan[Any], list[tuple[str, float, float]]]:
     """The least budget found that reaches the tolerances of a job."""
     tolerances, question = job.noise.tolerance, job.question
     if tolerances is None and not any(part.own.tolerance for part in job.parts.values()):
         raise ArgumentError(
-            f"a tolerance is missing: pass {named('tolerance')} age=1,income=500, the largest acceptable errors."
+            f"a tolerance is missing: pass {name_of('tolerance')} age=1,income=500, the largest acceptable errors."
         )
     if isinstance(question, StatedQuestion):
-        tolerance = _in_order(named("tolerance"), tolerances, question.names) or []
+        tolerance = _in_order(name_of("tolerance"), tolerances, question.names) or []
         answer = plan_for_accuracy(question.box(), tolerance, failure=failure, delta=delta)
         return answer, _scales(question.names, answer.plan)
-    query = question.open(named)
+    query = question.open(name_of)
     cheapest: CheapestPlan[Any]
     if isinstance(query, Publication):
-        options = _options(job, query, named)
+        options = _options(job, query, name_of)
         cheapest = query.plan_for_accuracy(
             options["tolerance"], share=options.get("share"), failure=failure, delta=delta
         )
         return cheapest, [(line.label, line.deviation, line.share) for line in cheapest.plan.summary().lines]
     if not query.question.knows_accuracy:
-        option = named(query.question.asked_as)
+        option = name_of(query.question.asked_as)
         raise ArgumentError(f"the cost of an accuracy is not known for {option}: plan with a promise.")
-    cheapest = query.plan_for_accuracy(**question.tolerances(tolerances, named), failure=failure, delta=delta)
+    cheapest = query.plan_for_accuracy(**question.tolerances(tolerances, name_of), failure=failure, delta=delta)
     answer = AccuracyPlan(cheapest.plan.noise, tuple(option.noise for option in cheapest.alternatives), cheapest.reason)
     return answer, cheapest.plan.noisy_numbers()
 
@@ -196,8 +196,8 @@ def plan_advice(planned: PlannedJob) -> list[str]:
 
 
 def _accuracy(planned: PlannedJob) -> list[str]:
-    stated = planned.job.noise.tolerance is not None or planned.query is not None
-    ratios = [line.largest / line.tolerance for line in planned.summary.lines if stated and line.tolerance]
+    known = planned.job.noise.tolerance is not None or planned.query is not None
+    ratios = [line.largest / line.tolerance for line in planned.summary.lines if known and line.tolerance]
     if not ratios:
         return []
     exceeded = sum(ratio > 1 for ratio in ratios)

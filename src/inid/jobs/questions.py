@@ -31,9 +31,9 @@ class OptionGroup:
         return keys(*cls.groups)
 
     @classmethod
-    def read(cls, values: Mapping[str, Any], named: Naming = str) -> Self:
+    def read(cls, values: Mapping[str, Any], name_of: Naming = str) -> Self:
         """Check every value."""
-        read = {key.name: key.of(values, named) for key in cls.own_keys()}
+        read = {key.name: key.of(values, name_of) for key in cls.own_keys()}
         return cls({key.name: read[key.name] for key in cls.own_keys() if read[key.name] != key.type.nothing})
 
     def __getattr__(self, name: str) -> Any:
@@ -99,13 +99,13 @@ class TableQuestion(OptionGroup):
     groups = ("table", "unit", "question", "neighbours", "questions")
 
     @classmethod
-    def read(cls, values: Mapping[str, Any], named: Naming = str) -> "TableQuestion":
+    def read(cls, values: Mapping[str, Any], name_of: Naming = str) -> "TableQuestion":
         """Check every value of the question."""
-        question = super().read(values, named)
-        limits, order, person = named("max_rows"), named("order_by"), named("person")
+        question = super().read(values, name_of)
+        limits, order, person = name_of("max_rows"), name_of("order_by"), name_of("person")
         if question.person is None and (question.max_rows is not None or question.order_by):
             raise ArgumentError(f"{limits} and {order} go with {person}: name the column that identifies people.")
-        features = named("per_person")
+        features = name_of("per_person")
         if question.per_person and (question.person is None or question.max_rows is not None or question.order_by):
             raise ArgumentError(
                 f"{features} goes with {person}, and all rows of a person count: state {person} and leave {limits} out."
@@ -118,19 +118,19 @@ class TableQuestion(OptionGroup):
             for one in keys_of_a_question():
                 if values.get(one.name) not in (None, False) and one.name not in _VIEW:
                     raise ArgumentError(
-                        f"{named(one.name)} is stated by one question, and {named('question')} names several: move it "
-                        "into one of them."
+                        f"{name_of(one.name)} is stated by one question, and {name_of('question')} names several: move "
+                        "it into one of them."
                     )
             options = {}
-            for name, stated in question.question.items():
+            for name, options_of in question.question.items():
                 with in_question(name):
-                    options[name] = QuestionOptions.read(stated, named)
+                    options[name] = QuestionOptions.read(options_of, name_of)
             question = question.stating(question=options)
         for name, part in question.parts.items():
             with in_question(name):
                 part.query_arguments()  # refuses what does not go together
         if question.bins and not any(part.kind.makes_rows for part in question.parts.values()):
-            raise ArgumentError(f"{named('bins')} goes with {named('synthetic')}: leave it out here.")
+            raise ArgumentError(f"{name_of('bins')} goes with {name_of('synthetic')}: leave it out here.")
         return question
 
     @cached_property
@@ -142,8 +142,8 @@ class TableQuestion(OptionGroup):
         shared = {name: value for name, value in self.values.items() if name not in ("question", "per_person", *_VIEW)}
         mine = {one.name for one in self.own_keys()}
         return {
-            name: TableQuestion(shared | {key: value for key, value in own.values.items() if key in mine})
-            for name, own in self.question.items()
+            name: TableQuestion(shared | {key: value for key, value in options.values.items() if key in mine})
+            for name, options in self.question.items()
         }
 
     @property
@@ -168,11 +168,11 @@ class TableQuestion(OptionGroup):
             person = Person(self.person, max_rows=self.max_rows, order_by=self.order_by or None)
         more = {name: fact for name, fact in self.of("table").items() if name not in _OF_ITS_OWN}
         renamed = {"max_rows" if name == "table_max_rows" else name: fact for name, fact in more.items()}
-        stated = renamed | self.of("neighbours") | self._facts(computed=False) | {"unit": person}
-        stated |= {} if self.max_weight is None else {"max_weight": float(self.max_weight)}
-        stated |= {"group_rows": group_sizes(self.group_rows)} if self.group_rows else {}
+        facts = renamed | self.of("neighbours") | self._facts(computed=False) | {"unit": person}
+        facts |= {} if self.max_weight is None else {"max_weight": float(self.max_weight)}
+        facts |= {"group_rows": group_sizes(self.group_rows)} if self.group_rows else {}
         # A table needs bounds even where no column is added up.
-        return {name: fact for name, fact in stated.items() if name == "bounds" or fact not in (None, {})}
+        return {name: fact for name, fact in facts.items() if name == "bounds" or fact not in (None, {})}
 
     @property
     def file_facts(self) -> dict[str, Any]:
@@ -202,18 +202,18 @@ class TableQuestion(OptionGroup):
         """What is asked as the method of a table takes it."""
         return self.kind.from_options(self.of("question"))
 
-    def tolerances(self, stated: Any, named: Naming = str) -> dict[str, Any]:
+    def tolerances(self, tolerance: Any, name_of: Naming = str) -> dict[str, Any]:
         """Tolerances of the question as `plan` takes them: a named argument, or none where none is stated."""
-        if stated is None:
+        if tolerance is None:
             return {}
-        return {"tolerance": self.kind.option_tolerances(self.of("question"), by_name(named("tolerance"), stated))}
+        return {"tolerance": self.kind.option_tolerances(self.of("question"), by_name(name_of("tolerance"), tolerance))}
 
-    def open(self, named: Naming = str, source: Engine | None = None) -> Query[Any, Any] | Publication:
+    def open(self, name_of: Naming = str, source: Engine | None = None) -> Query[Any, Any] | Publication:
         """The query, or the publication of several queries; reads names and types of columns, no value."""
         facts = self.table_arguments()
         if source is not None:  # it was opened as the file is written
             facts = {name: fact for name, fact in facts.items() if name not in FILE_KEYS}
-        table = Table(self._data(named) if source is None else source, **facts)
+        table = Table(self._data(name_of) if source is None else source, **facts)
         if not self.question:
             return self._asked_of(table)
         table, queries = self._viewed(table), {}
@@ -231,12 +231,12 @@ class TableQuestion(OptionGroup):
     def _asked_of(self, table: Table) -> Query[Any, Any]:
         return ask(self._viewed(table), self.kind.kind, **self.query_arguments())
 
-    def _data(self, named: Naming) -> Any:
+    def _data(self, name_of: Naming) -> Any:
         """The path of a file, or the table of a database."""
         if (self.sql_table is None) == is_database(self.table):
             raise ArgumentError(
                 "a database (postgresql://user@host/db, or a .duckdb file) goes with the name of its table, and a file "
-                f"of one table without: {named('sql_table')} people."
+                f"of one table without: {name_of('sql_table')} people."
             )
         if self.sql_table is None:
             return self.table
@@ -276,9 +276,9 @@ class StatedQuestion(OptionGroup):
         return Sensitivity.box(self.sensitivity, **caps_and_names)
 
 
-def read_question(values: Mapping[str, Any], named: Naming) -> TableQuestion | StatedQuestion:
+def read_question(values: Mapping[str, Any], name_of: Naming) -> TableQuestion | StatedQuestion:
     """The question of a job; values of the other kind of question are refused."""
-    table, sensitivity = named("table"), named("sensitivity")
+    table, sensitivity = name_of("table"), name_of("sensitivity")
     if (values.get("table") is None) == (values.get("sensitivity") is None):
         raise ArgumentError(f"a question is missing: name a {table}, or pass {sensitivity} 1,3,40, and not both.")
     kind, other_kind, missing = (
@@ -288,5 +288,5 @@ def read_question(values: Mapping[str, Any], named: Naming) -> TableQuestion | S
     )
     for key in other_kind.own_keys():
         if values.get(key.name) is not None and key not in kind.own_keys():
-            raise ArgumentError(f"{named(key.name)} goes with {missing} only: leave it out here.")
-    return kind.read(values, named)
+            raise ArgumentError(f"{name_of(key.name)} goes with {missing} only: leave it out here.")
+    return kind.read(values, name_of)

@@ -45,8 +45,8 @@ class ReleasedJob:
     @cached_property
     def parts(self) -> Mapping[str, "ReleasedPart"]:
         """What each of several questions published, by name; one question alone has no name."""
-        made = self.result if isinstance(self.result, PublicationResult) else {"": self.result}
-        return {name: ReleasedPart(one, self.planned.job.parts[name].outputs) for name, one in made.items()}
+        results = self.result if isinstance(self.result, PublicationResult) else {"": self.result}
+        return {name: ReleasedPart(one, self.planned.job.parts[name].outputs) for name, one in results.items()}
 
     @property
     def first(self) -> "ReleasedPart":
@@ -124,7 +124,7 @@ class ReleasedJob:
         plan = self.planned.plan
         if not isinstance(plan, PublicationPlan):
             return page(self.reports[""])
-        less_accurate = [f"{label}: {std:.4g} instead of {own:.4g}" for label, std, own in plan.worse]
+        less_accurate = [f"{label}: {std:.4g} instead of {alone:.4g}" for label, std, alone in plan.worse]
         return publication_page(self.title, self.reports, plan.budget, less_accurate, self.record["digest"])
 
 
@@ -144,12 +144,15 @@ class ReleasedPart:
     def combinations(self) -> dict[str, tuple[StatedCombination, Any]]:
         """The combinations of cells that are stated, and their answers, by name."""
         read = {name: read_combination(name, text) for name, text in self.outputs.combine.items()}
-        return {name: (made, self.result.combine(made.cells, sum=made.column)) for name, made in read.items()}
+        return {
+            name: (combination, self.result.combine(combination.cells, sum=combination.column))
+            for name, combination in read.items()
+        }
 
     @property
     def recorded(self) -> dict[str, tuple[Any, str | None]]:
         """The same as records take them."""
-        return {name: (made.cells, made.column) for name, (made, _) in self.combinations.items()}
+        return {name: (combination.cells, combination.column) for name, (combination, _) in self.combinations.items()}
 
     @cached_property
     def _combined_estimates(self) -> tuple[Estimate, ...]:
@@ -181,47 +184,47 @@ def release_job(
     *,
     title: str | None = None,
     note: Callable[[str], None] = lambda _: None,
-    named: Naming = str,
+    name_of: Naming = str,
     charge: OneCharge | None = None,
 ) -> ReleasedJob:
     """Charge the ledger of a job, then look at the table and add the noise."""
     job, query = planned.job, planned.query
     if query is None or not isinstance(job.question, TableQuestion):
-        raise ArgumentError(f"a table is missing: name a CSV or Parquet file as {named('table')}.")
-    unit = _unit(planned, named)
+        raise ArgumentError(f"a table is missing: name a CSV or Parquet file as {name_of('table')}.")
+    unit = _unit(planned, name_of)
     heading = title or f"Private statistics of {job.question.source}"
     record = planned.to_dict()
     charge = charge or OneCharge()
     relation = next(iter(planned.plans.values())).neighbours
-    with _charged_ledger(planned, relation, unit, note, named) as (ledger, created), charge.reported():
+    with _charged_ledger(planned, relation, unit, note, name_of) as (ledger, created), charge.reported():
         result = _published(planned, charge.of(ledger))
         state = None if ledger is None else _state(ledger)
     return ReleasedJob(planned, result, state, created, heading, record)
 
 
-def _unit(planned: PlannedJob, named: Naming) -> str:
+def _unit(planned: PlannedJob, name_of: Naming) -> str:
     """What the ledger counts."""
-    question, stated = planned.job.question, planned.job.ledger.unit
+    question, ledger_unit = planned.job.question, planned.job.ledger.unit
     person = question.person if isinstance(question, TableQuestion) else None
-    unit = stated or person or "row"
+    unit = ledger_unit or person or "row"
     if unit != "row" and person is None:
-        raise ArgumentError(f"{named('unit')} goes with {named('person')}: without it the unit is a row.")
+        raise ArgumentError(f"{name_of('unit')} goes with {name_of('person')}: without it the unit is a row.")
     if unit == "row" and person is not None:
         raise ArgumentError(
-            f"{named('person')} protects people, which a ledger of rows does not count: say {named('unit')} person, "
-            "for example."
+            f"{name_of('person')} protects people, which a ledger of rows does not count: say {name_of('unit')} "
+            "person, for example."
         )
     return unit
 
 
 @contextmanager
 def _charged_ledger(
-    planned: PlannedJob, neighbours: str, unit: str, note: Callable[[str], None], named: Naming
+    planned: PlannedJob, neighbours: str, unit: str, note: Callable[[str], None], name_of: Naming
 ) -> Iterator[tuple[Ledger | None, bool]]:
     """The ledger to charge, and whether it was made just now; no ledger without an address."""
     choice = planned.job.ledger
     if choice.ledger is None:
-        note(f"No {named('ledger')}: no ledger is charged for this release, so keep count of it yourself.")
+        note(f"No {name_of('ledger')}: no ledger is charged for this release, so keep count of it yourself.")
         yield None, False
         return
     name = choice.name or "default"

@@ -53,13 +53,13 @@ def check_writable(option: str, path: Path) -> None:
         raise UnwritableError(f"{option}: {str(path)!r} cannot be written: {error.strerror}.") from None
 
 
-def check_apart(named: dict[str, Path | None]) -> None:
+def check_apart(paths: dict[str, Path | None]) -> None:
     """Make sure that no two options name the same file, since the later one would overwrite the earlier."""
-    seen: dict[Path, str] = {}
-    for option, path in named.items():
+    options: dict[Path, str] = {}
+    for option, path in paths.items():
         if path is None:
             continue
-        other = seen.setdefault(followed(path), option)
+        other = options.setdefault(followed(path), option)
         if other != option:
             raise ArgumentError(f"{other} and {option} name the same file {str(path)!r}: name two.")
 

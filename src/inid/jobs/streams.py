@@ -42,35 +42,35 @@ OPEN_KEYS = (  # what a stream is opened with
 )
 
 
-def stream_arguments(values: Mapping[str, Any], ledger: Ledger | None, named: Naming) -> dict[str, Any]:
+def stream_arguments(values: Mapping[str, Any], ledger: Ledger | None, name_of: Naming) -> dict[str, Any]:
     """What `Stream.open` and `plan_stream` take, from the keys of a job and those of a stream."""
     if values.get("table") is None:
         raise ArgumentError("a table is missing: name a CSV or Parquet file with the columns of every period.")
-    job = Job.from_dict({name: value for name, value in values.items() if name in job_keys()}, named)
+    job = Job.from_dict({name: value for name, value in values.items() if name in job_keys()}, name_of)
     question = cast("TableQuestion", job.question)
-    query = question.open(named)
+    query = question.open(name_of)
     if isinstance(query, Publication):
-        raise ArgumentError(f"{named('question')} does not go with a stream: ask one question.")
-    stream_options = {one.name: one.of(values, named) for one in keys("stream")}
+        raise ArgumentError(f"{name_of('question')} does not go with a stream: ask one question.")
+    stream_options = {one.name: one.of(values, name_of) for one in keys("stream")}
     return {
         "table": query.table,
         "query": query,
         **stream_options,
         "want": stream_options["want"] or "totals",
-        "promise": promise_of(job, named),
-        "tolerance": question.tolerances(job.noise.tolerance, named).get("tolerance"),
+        "promise": promise_of(job, name_of),
+        "tolerance": question.tolerances(job.noise.tolerance, name_of).get("tolerance"),
         "ledger": ledger,
     }
 
 
 @contextmanager
-def stream_ledger(values: Mapping[str, Any], named: Naming) -> Iterator[Ledger | None]:
+def stream_ledger(values: Mapping[str, Any], name_of: Naming) -> Iterator[Ledger | None]:
     """The ledger that is stated, which must be there; None where none is."""
-    address = key("ledger").of(values, named)
+    address = key("ledger").of(values, name_of)
     if address is None:
         yield None
         return
-    with open_existing(address, key("name").of(values, named) or "default") as ledger:
+    with open_existing(address, key("name").of(values, name_of) or "default") as ledger:
         yield ledger
 
 
@@ -84,19 +84,19 @@ def paying(ledger: Ledger | None, stopped: str | None = None, but: tuple[type[Ex
         yield
 
 
-def stream_estimates(made: "SumResult") -> tuple[Estimate, ...]:
+def stream_estimates(result: "SumResult") -> tuple[Estimate, ...]:
     """The answers over one period or several, each with what it is of among its keys."""
-    span = {"what": made.what, "first": made.first, "last": made.last, "of": made.of}
-    return tuple(as_estimates([row._replace(keys={**span, **row.keys}) for row in made.answers]))
+    span = {"what": result.what, "first": result.first, "last": result.last, "of": result.of}
+    return tuple(as_estimates([row._replace(keys={**span, **row.keys}) for row in result.answers]))
 
 
 def stream_csv(results: "Sequence[SumResult]") -> str:
     """All these answers as a CSV file."""
-    return as_csv([line for made in results for line in stream_estimates(made)])
+    return as_csv([line for result in results for line in stream_estimates(result)])
 
 
-def stream_as_command(stream: str, values: Mapping[str, Any], named: Naming = str) -> str:
+def stream_as_command(stream: str, values: Mapping[str, Any], name_of: Naming = str) -> str:
     """What opens a stream, as one line for a shell."""
-    job = Job.from_dict({name: value for name, value in values.items() if name in job_keys()}, named)
+    job = Job.from_dict({name: value for name, value in values.items() if name in job_keys()}, name_of)
     content = job.to_dict() | {name: values[name] for name in STREAM_KEYS if name in values}
     return command_line(["stream", "open", f"./{stream}" if stream.startswith("-") else stream], content)

@@ -98,9 +98,9 @@ def mu_of(epsilon: float, delta: float) -> float:
     `meets` against the decimals that epsilon and delta print as. Assumes epsilon >= 0 and 0 < delta < 1.
     """
     promise = decimal_fraction(epsilon), decimal_fraction(delta)
-    found = bisect(lambda mu: _log_profile(epsilon, mu) <= math.log(delta), *_bracket(epsilon, delta))
-    found = _polished(found, epsilon, delta)
-    return last_float(lambda mu: mu <= 0 or meets(*promise, Fraction(mu)), found)
+    estimate = bisect(lambda mu: _log_profile(epsilon, mu) <= math.log(delta), *_bracket(epsilon, delta))
+    estimate = _polished(estimate, epsilon, delta)
+    return last_float(lambda mu: mu <= 0 or meets(*promise, Fraction(mu)), estimate)
 
 
 @lru_cache(maxsize=4096)
@@ -146,8 +146,8 @@ def epsilon_of(mu: float | Fraction, delta: float) -> float:
         high *= 2
     if not high < math.inf:
         raise RangeError(f"epsilon for mu={mu!r} and delta={delta!r} exceeds the largest float: use more noise.")
-    found = -bisect(lambda negated: _log_profile(-negated, mu) <= math.log(delta), -high, 0.0)
-    return -last_float(lambda negated: enough(-negated), -found)
+    estimate = -bisect(lambda negated: _log_profile(-negated, mu) <= math.log(delta), -high, 0.0)
+    return -last_float(lambda negated: enough(-negated), -estimate)
 
 
 def _bracket(epsilon: float, delta: float) -> tuple[float, float]:

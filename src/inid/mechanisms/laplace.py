@@ -156,8 +156,8 @@ def pure_as_gaussian(epsilon: float) -> float:
             if epsilon > 1e-8
             else epsilon * math.sqrt(math.pi / 2)
         )
-    found = last_float(lambda low: low < 0 and pure_within_gaussian(spent, decimal_fraction(-low)), -guess)
-    return -found
+    bound = last_float(lambda low: low < 0 and pure_within_gaussian(spent, decimal_fraction(-low)), -guess)
+    return -bound
 
 
 def pure_as_approx(epsilon: float, delta: float) -> float:

@@ -125,9 +125,9 @@ def _loop(
         step = values[i] * inverse[i]
         step = 0.0 if np.isnan(step) else step
         step = max(-FARTHEST_STEP, min(FARTHEST_STEP, step))
-        whole = np.rint(step)
-        out[i] = whole
-        scaled[i] = step - whole
+        nearest = np.rint(step)
+        out[i] = nearest
+        scaled[i] = step - nearest
     for i in range(size):
         total = scaled[i] + scales[i] * inverse[i] * places[i]
         steps = np.rint(total)

@@ -127,11 +127,11 @@ def noisy(values: Floats, scales: Floats, table: Law, source: RandomSource, *, c
         # Coordinates of scale 0 have zero sensitivity. They are drawn like the others, then put back.
         scales = np.where(exact, 1.0, scales)
     with np.errstate(all="ignore"):
-        held = np.clip(values, -FARTHEST, FARTHEST) if scales.max() > WIDE else values
+        limited = np.clip(values, -FARTHEST, FARTHEST) if scales.max() > WIDE else values
         if source.silent:
-            out = _on_grid(held, scales, table)
+            out = _on_grid(limited, scales, table)
         else:
-            out = _chunked(held, scales, table, source, _first_draws(values.size, compiled))
+            out = _chunked(limited, scales, table, source, _first_draws(values.size, compiled))
     if exact is not None:
         most = np.finfo(np.float64).max
         out[exact] = np.nan_to_num(values[exact], nan=0.0, posinf=most, neginf=-most) + 0.0
@@ -154,16 +154,18 @@ def _chunked(values: Floats, scales: Floats, table: Law, source: RandomSource, k
     open_ends, open_words = [], []
     for start in range(0, values.size, size):
         end = min(start + size, values.size)
-        drawn = source.fill(words[: end - start])
-        rest = kernel(values[start:end], scales[start:end], drawn, table, out[start:end], scratch.cut(end - start))
+        words_of_chunk = source.fill(words[: end - start])
+        rest = kernel(
+            values[start:end], scales[start:end], words_of_chunk, table, out[start:end], scratch.cut(end - start)
+        )
         open_ends.append(rest + start)
-        open_words.append(drawn[rest])
-    where, held = np.concatenate(open_ends), np.concatenate(open_words)
+        open_words.append(words_of_chunk[rest])
+    where, last_words = np.concatenate(open_ends), np.concatenate(open_words)
     if where.size:
-        own = scales[where]
+        scales_left = scales[where]
         finished = np.empty(where.size)
-        most = limits(own, bits=table.layout.grid_bits)
-        vectors.settle(values[where], own, most, held, table, source, finished)
+        most = limits(scales_left, bits=table.layout.grid_bits)
+        vectors.settle(values[where], scales_left, most, last_words, table, source, finished)
         out[where] = finished
     return out
 
@@ -173,8 +175,8 @@ def _on_grid(values: Floats, scales: Floats, table: Law) -> Floats:
     steps = grid(scales, bits=table.layout.grid_bits)
     most = limits(scales, bits=table.layout.grid_bits)
     scaled = np.clip(np.where(np.isnan(values), 0.0, values), -most, most) / steps
-    whole = np.floor(scaled)
-    rounded: Floats = (whole + (scaled - whole >= 0.5)) * steps + 0.0
+    floors = np.floor(scaled)
+    rounded: Floats = (floors + (scaled - floors >= 0.5)) * steps + 0.0
     return rounded
 
 
@@ -212,13 +214,13 @@ def noisy_steps(
         recorded: list[int] = source.recorder.drawn(mechanism, values, scales, again)
         return recorded
     table = law(mechanism)
-    found = []
+    steps = []
     for value, scale in zip(values, check_scales(scales).tolist(), strict=True):
         if source.silent:
-            found.append(_nearest_step(value, grid_exponent(scale, GRID_BITS)))
+            steps.append(_nearest_step(value, grid_exponent(scale, GRID_BITS)))
         else:
-            found.append(nearest_steps(value, scale, draw(table, source), GRID_BITS))
-    return found
+            steps.append(nearest_steps(value, scale, draw(table, source), GRID_BITS))
+    return steps
 
 
 def _nearest_step(value: Fraction, exponent: int) -> int:

@@ -66,11 +66,11 @@ class PreparedNoise(Single):
             step = self._steps[owner]
             scaled = value / step
             if -FARTHEST_STEP <= scaled <= FARTHEST_STEP:
-                whole = round(scaled)
-                total = scaled - whole + offset
+                nearest = round(scaled)
+                total = scaled - nearest + offset
                 near = round(total)
                 if abs(total - near) < self._sure:
-                    return (whole + near) * step
+                    return (nearest + near) * step
         return self._exactly(value, owner, word, number)
 
     def _prepare(self) -> None:
@@ -83,9 +83,9 @@ class PreparedNoise(Single):
         words: list[int] = [0] * count
         numbers: list[Draw | None] = [None] * count
         if self._ahead:
-            drawn = self._source.words(count)
-            places = first_places(drawn, self._table)
-            words = drawn.tolist()
+            fresh = self._source.words(count)
+            places = first_places(fresh, self._table)
+            words = fresh.tolist()
             offsets = (self._scales[owners] / np.take(self._steps, owners) * places).tolist()
             rest = np.flatnonzero(np.isnan(places)).tolist()
             for at, number in zip(rest, rest_numbers(len(rest), self._table, self._source), strict=True):

@@ -181,10 +181,10 @@ def current_source() -> RandomSource:
     chosen = _chosen.get()
     if chosen is not None:
         return chosen
-    own: RandomSource | None = getattr(_of_thread, "source", None)
-    if own is None:
-        own = _of_thread.source = RandomSource()
-    return own
+    source: RandomSource | None = getattr(_of_thread, "source", None)
+    if source is None:
+        source = _of_thread.source = RandomSource()
+    return source
 
 
 @contextlib.contextmanager

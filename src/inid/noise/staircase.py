@@ -52,8 +52,8 @@ class BlockLaw:
     rho: Fraction
 
     def __post_init__(self) -> None:
-        whole = all(type(a) is int and type(c) is int for a, c in zip(self.reaches, self.offsets, strict=True))
-        if not (self.reaches and whole and all(0 <= c < a for a, c in zip(self.reaches, self.offsets, strict=True))):
+        integral = all(type(a) is int and type(c) is int for a, c in zip(self.reaches, self.offsets, strict=True))
+        if not (self.reaches and integral and all(0 <= c < a for a, c in zip(self.reaches, self.offsets, strict=True))):
             raise GuaranteeError("a block needs whole sensitivities a of at least 1 and whole offsets 0 <= c < a.")
         if not 0 < self.rho < 1:
             raise GuaranteeError("the ratio rho of a block must lie above 0 and below 1.")
@@ -271,9 +271,9 @@ def uniform_within(radii: Integers, source: RandomSource) -> Integers:
     flat = radii.ravel()
     widths = (2 * flat + 1).astype(np.uint64)
     below = _below_small if int(widths.max(initial=0)) < _HALF else _below_large
-    drawn = below(widths, source)
-    drawn -= flat
-    return drawn.reshape(radii.shape)
+    numbers = below(widths, source)
+    numbers -= flat
+    return numbers.reshape(radii.shape)
 
 
 def _below_small(widths: NDArray[np.uint64], source: RandomSource) -> Integers:
@@ -284,13 +284,13 @@ def _below_small(widths: NDArray[np.uint64], source: RandomSource) -> Integers:
     """
     words = source.words(-(-widths.size // 2)).view(np.uint32)[: widths.size]
     products = widths * words
-    drawn = (products >> np.uint64(32)).astype(np.int64)
+    numbers = (products >> np.uint64(32)).astype(np.int64)
     rest = (products & np.uint64(_HALF - 1)) if widths.size else products
     doubtful = np.flatnonzero(rest < widths)
     again = doubtful[rest[doubtful] < np.uint64(_HALF) % widths[doubtful]]
     if again.size:
-        drawn[again] = _below_small(widths[again], source)
-    return drawn
+        numbers[again] = _below_small(widths[again], source)
+    return numbers
 
 
 def _below_large(widths: NDArray[np.uint64], source: RandomSource) -> Integers:
@@ -298,12 +298,12 @@ def _below_large(widths: NDArray[np.uint64], source: RandomSource) -> Integers:
     masks = widths - np.uint64(1)
     for shift in (1, 2, 4, 8, 16, 32):
         masks |= masks >> np.uint64(shift)
-    drawn = source.words(widths.size) & masks
-    again = np.flatnonzero(drawn >= widths)
+    numbers = source.words(widths.size) & masks
+    again = np.flatnonzero(numbers >= widths)
     while again.size:
-        drawn[again] = source.words(again.size) & masks[again]
-        again = again[drawn[again] >= widths[again]]
-    return drawn.astype(np.int64)
+        numbers[again] = source.words(again.size) & masks[again]
+        again = again[numbers[again] >= widths[again]]
+    return numbers.astype(np.int64)
 
 
 # Noise on floats: each number is rounded to its grid first, and the whole block then moves in whole steps.
@@ -329,14 +329,14 @@ def add_block_noise(values: Floats, law: BlockLaw, grid: Floats, source: RandomS
     with np.errstate(over="ignore"):
         most = np.minimum(np.ldexp(grid, _FARTHEST_STEPS), FARTHEST)
     scaled = np.clip(np.where(np.isnan(values), 0.0, values), -most, most) / grid
-    whole = np.floor(scaled)
-    whole += scaled - whole >= 0.5
+    floors = np.floor(scaled)
+    floors += scaled - floors >= 0.5
     noise = [0] * law.size if source.silent else law.draw(source)
     largest = np.finfo(np.float64).max
     return np.array(
         [
-            _float_of((int(steps) + drawn) * Fraction(step), largest)
-            for steps, drawn, step in zip(whole.tolist(), noise, grid.tolist(), strict=True)
+            _float_of((int(steps) + offset) * Fraction(step), largest)
+            for steps, offset, step in zip(floors.tolist(), noise, grid.tolist(), strict=True)
         ]
     )
 

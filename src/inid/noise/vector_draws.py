@@ -157,16 +157,18 @@ def _draw_rest(
 ) -> None:
     """Draw from the density minus its floors until nothing is pending, and round the sums."""
     while pending.size:
-        made = _Proposals.drawn(pending.size, table, source)
-        taken, pending = pending[: made.kept.size], pending[made.kept.size :]
+        proposals = _Proposals.drawn(pending.size, table, source)
+        taken, pending = pending[: proposals.kept.size], pending[proposals.kept.size :]
         results = np.empty(taken.size)
         scratch = Scratch.of_size(taken.size)
-        for at in _round(values[taken], scales[taken], made.places[made.kept], table, results, scratch).tolist():
+        for at in _round(
+            values[taken], scales[taken], proposals.places[proposals.kept], table, results, scratch
+        ).tolist():
             where = taken[at]
             results[at] = round_sum(
                 float(values[where]),
                 float(scales[where]),
-                made.number(at, table, source),
+                proposals.number(at, table, source),
                 table.layout.grid_bits,
                 float(limits[where]),
             )
@@ -177,8 +179,8 @@ def rest_numbers(count: int, table: Law, source: RandomSource) -> list[Draw]:
     """Independent draws from the density minus its floors."""
     numbers: list[Draw] = []
     while len(numbers) < count:
-        made = _Proposals.drawn(count - len(numbers), table, source)
-        numbers += [made.number(at, table, source) for at in range(made.kept.size)]
+        proposals = _Proposals.drawn(count - len(numbers), table, source)
+        numbers += [proposals.number(at, table, source) for at in range(proposals.kept.size)]
     return numbers
 
 

@@ -106,17 +106,17 @@ def plan_for_accuracy(
     return AccuracyPlan(*cheapest([_costed(sensitivity, kind, gamma, limits, delta) for kind in kinds], delta))
 
 
-def cheapest(made: Sequence[PlanT], delta: float | None) -> tuple[PlanT, tuple[PlanT, ...], str]:
+def cheapest(plans: Sequence[PlanT], delta: float | None) -> tuple[PlanT, tuple[PlanT, ...], str]:
     """The cheapest of plans that reach an accuracy, all of them by their cost, and why: see `CheapestPlan`."""
-    found = tuple(sorted(made, key=epsilon_spent))
-    first, words = found[0], [one.mechanism.capitalize() for one in found]
+    ordered = tuple(sorted(plans, key=epsilon_spent))
+    first, words = ordered[0], [one.mechanism.capitalize() for one in ordered]
     reached = f"{words[0]} noise reaches it at epsilon = {epsilon_spent(first):g}"
     if delta is None:
-        return first, found, f"{reached}; name a delta to consider Gaussian noise."
-    if len(found) == 1:
-        return first, found, f"{reached} and delta = {delta!r}."
+        return first, ordered, f"{reached}; name a delta to consider Gaussian noise."
+    if len(ordered) == 1:
+        return first, ordered, f"{reached} and delta = {delta!r}."
     reason = f"{words[0]} noise is the cheaper: epsilon = {epsilon_spent(first):g} at delta = {delta!r}, "
-    return first, found, f"{reason}against {epsilon_spent(found[1]):g} for {words[1]} noise."
+    return first, ordered, f"{reason}against {epsilon_spent(ordered[1]):g} for {words[1]} noise."
 
 
 def _costed(
@@ -133,13 +133,13 @@ def _costed(
     scales.flags.writeable = False
     weights.flags.writeable = False
     for budget in _budgets(sensitivity, mechanism, scales, cells, delta):
-        stated = budget if delta is None or isinstance(budget, ApproxDP) else ApproxDP(budget.epsilon, delta)
-        made = NoisePlan(sensitivity, budget, mechanism.name, "tolerance", 2.0, weights, scales, stated)
+        promise = budget if delta is None or isinstance(budget, ApproxDP) else ApproxDP(budget.epsilon, delta)
+        plan = NoisePlan(sensitivity, budget, mechanism.name, "tolerance", 2.0, weights, scales, promise)
         try:
-            made.verify()
+            plan.verify()
         except GuaranteeError:
             continue
-        return made
+        return plan
     raise GuaranteeError("no proof was found for the cost of this accuracy; please report the arguments.")
 
 
@@ -169,6 +169,6 @@ def _budgets(
     yield ApproxDP(least_epsilon(level, spent), level)
 
 
-def epsilon_spent(made: _Plan) -> float:
+def epsilon_spent(plan: _Plan) -> float:
     """The epsilon of a plan's promise."""
-    return float(made.budget.to_dict()["epsilon"])
+    return float(plan.budget.to_dict()["epsilon"])

@@ -242,10 +242,10 @@ def searched_shapes(
         priced = None if scales is None else _priced(sensitivity, budget, profile, scales, weights, order, cells)
         if priced is None:
             break
-        found, moved = scored(priced)
-        if not found < error - _GAIN:
+        scores, moved = scored(priced)
+        if not scores < error - _GAIN:
             break
-        error, scales, best = found, moved, priced
+        error, scales, best = scores, moved, priced
     rest = [shape for value, _, shape in tried[-2:] if value <= error + _NEAR and shape is not best]
     return [best, *rest]
 
@@ -282,8 +282,8 @@ def is_too_little(
         moving = at[~np.isneginf(at)]
         if not (moving.min() > -1000 and moving.max() < 1000):
             return False
-        found = laplace_delta_estimate(sensitivity, np.exp2(at), cells, budget.epsilon, coarse=coarse)
-        return found > _CLEARLY * budget.delta and error_under(budget) > log2_error + _ROUNDING
+        estimate = laplace_delta_estimate(sensitivity, np.exp2(at), cells, budget.epsilon, coarse=coarse)
+        return estimate > _CLEARLY * budget.delta and error_under(budget) > log2_error + _ROUNDING
     except RangeError:
         return False
 

@@ -94,11 +94,11 @@ def certify(
     if spent < 0:  # no sum of squares or moduli is: whatever went wrong, nothing may pass because of it
         raise GuaranteeError("what the scales spend could not be bounded; please report the arguments of this plan.")
     statement, arithmetic = _statement(budget, mechanism.name), _arithmetic(budget, mechanism.name, scales.size)
-    kept = budget.admits(mechanism.name, spent)
-    if not kept and mechanism is LAPLACE:
+    holds = budget.admits(mechanism.name, spent)
+    if not holds and mechanism is LAPLACE:
         # The sum of the ratios alone does not carry this plan; their squares or their privacy curve may.
-        kept, statement, arithmetic = _beyond_the_sum(sensitivity, budget, scales, cells, statement, arithmetic)
-    if not kept:
+        holds, statement, arithmetic = _beyond_the_sum(sensitivity, budget, scales, cells, statement, arithmetic)
+    if not holds:
         raise GuaranteeError(
             f"the scales do not keep {budget}. They spend {float_up(spent)!r}; it does not hold that {statement}. "
             "Make a new plan instead of changing one."
@@ -133,8 +133,8 @@ def _beyond_the_sum(
     if isinstance(budget, RenyiDP):
         divergence = laplace_divergence(sensitivity, scales, cells, budget.order)
         words = f"the Renyi divergence of the ratios, {divergence!r}, is at most the divergence promised"
-        kept = divergence < math.inf and Fraction(divergence) <= decimal_fraction(budget.divergence)
-        return kept, words, f"{_ROUNDING_MODEL}: the divergence of the plan's own ratios, with every error term added"
+        holds = divergence < math.inf and Fraction(divergence) <= decimal_fraction(budget.divergence)
+        return holds, words, f"{_ROUNDING_MODEL}: the divergence of the plan's own ratios, with every error term added"
     return False, statement, arithmetic
 
 

@@ -65,8 +65,8 @@ class Comparison:
             import pandas as pd
         except ImportError:
             raise MissingExtraError("to_frame needs pandas: run pip install pandas.") from None
-        rows = [asdict(row) | {"chosen": (row.mechanism, row.allocation) == self.chosen} for row in self.rows]
-        return pd.DataFrame(rows)
+        lines = [asdict(row) | {"chosen": (row.mechanism, row.allocation) == self.chosen} for row in self.rows]
+        return pd.DataFrame(lines)
 
     def plot(self, ax: "Axes | None" = None) -> "Axes":
         """Draw the error of every row as a bar, relative to the plan's; `ax` as for `NoisePlan.plot`.
@@ -105,78 +105,80 @@ class Comparison:
         return "\n".join(aligned(cells, left=2) + ([self.remark] if self.remark else []))
 
 
-def compare(made: NoisePlan) -> Comparison:
+def compare(chosen: NoisePlan) -> Comparison:
     """The plan's baselines under the same promise, weights and order."""
-    mechanisms: tuple[NoiseName, ...] = ("laplace",) if isinstance(made.stated, PureDP) else ("gaussian", "laplace")
-    if isinstance(made, StaircasePlan):
+    mechanisms: tuple[NoiseName, ...] = ("laplace",) if isinstance(chosen.stated, PureDP) else ("gaussian", "laplace")
+    if isinstance(chosen, StaircasePlan):
         mechanisms += ("staircase",)
-    rows = []
+    lines = []
     for mechanism in mechanisms:
         for allocation in ("optimal", "iid", "spr"):
             other = plan(
-                made.sensitivity,
-                made.stated,
+                chosen.sensitivity,
+                chosen.stated,
                 mechanism=mechanism,
                 allocation=allocation,
-                weights=made.weights,
-                order=made.order,
+                weights=chosen.weights,
+                order=chosen.order,
             )
             log = other.log2_error
-            ratio = 1.0 if log == made.log2_error else 2.0 ** min(log - made.log2_error, 1023.0)
+            ratio = 1.0 if log == chosen.log2_error else 2.0 ** min(log - chosen.log2_error, 1023.0)
             error = 2.0 ** min(log, 1023.999) if log > -1022 else 0.0
-            rows.append(ComparisonRow(mechanism, allocation, error, 10 * math.log10(2) * log, ratio))
-    return Comparison(tuple(rows), (made.mechanism, made.allocation))
+            lines.append(ComparisonRow(mechanism, allocation, error, 10 * math.log10(2) * log, ratio))
+    return Comparison(tuple(lines), (chosen.mechanism, chosen.allocation))
 
 
 _NAMES = {"optimal": "optimal", "iid": "i.i.d.", "spr": "equal split"}
 
 
-def plot_plan(made: NoisePlan, ax: "Axes | None" = None) -> "Axes":
+def plot_plan(noise_plan: NoisePlan, ax: "Axes | None" = None) -> "Axes":
     """The standard deviation of each coordinate's noise, beside an equal split and i.i.d. noise of the same promise."""
     others = {
         _NAMES[allocation]: plan(
-            made.sensitivity, made.stated, mechanism=made.mechanism, allocation=allocation, weights=made.weights,
-            order=made.order,
+            noise_plan.sensitivity, noise_plan.stated, mechanism=noise_plan.mechanism, allocation=allocation,
+            weights=noise_plan.weights, order=noise_plan.order,
         ).std
         for allocation in ("spr", "iid")
     }  # fmt: skip
-    if made.dimension > figures.MOST_LABELS:
-        return _plot_profile(made, others, ax)
-    labels = made.sensitivity.labels
-    names = labels if labels and len(labels) == made.dimension else [str(at) for at in range(made.dimension)]
-    axes = figures.new_axes(ax, height=1.4 + 0.24 * made.dimension)
-    figures.compare_errors(axes, names, made.std, others)
+    if noise_plan.dimension > figures.MOST_LABELS:
+        return _plot_profile(noise_plan, others, ax)
+    labels = noise_plan.sensitivity.labels
+    names = (
+        labels if labels and len(labels) == noise_plan.dimension else [str(at) for at in range(noise_plan.dimension)]
+    )
+    axes = figures.new_axes(ax, height=1.4 + 0.24 * noise_plan.dimension)
+    figures.compare_errors(axes, names, noise_plan.std, others)
     return axes
 
 
-def _plot_profile(made: NoisePlan, others: dict[str, np.ndarray], ax: "Axes | None") -> "Axes":
+def _plot_profile(plan: NoisePlan, others: dict[str, np.ndarray], ax: "Axes | None") -> "Axes":
     """Many coordinates: standard deviations in the order of the plan's own, as lines."""
     axes = figures.new_axes(ax)
-    order = np.argsort(made.std)
-    for colour, (name, values) in zip(figures.COLOURS, {"this plan": made.std, **others}.items(), strict=False):
-        axes.plot(np.arange(1, made.dimension + 1), values[order], color=colour, label=name)
+    order = np.argsort(plan.std)
+    for colour, (name, values) in zip(figures.COLOURS, {"this plan": plan.std, **others}.items(), strict=False):
+        axes.plot(np.arange(1, plan.dimension + 1), values[order], color=colour, label=name)
     axes.set(yscale="log", xlabel="coordinates, by this plan's error", ylabel="expected error (standard deviation)")
     axes.legend()
     return axes
 
 
-def plot_comparison(made: Comparison, ax: "Axes | None" = None) -> "Axes":
+def plot_comparison(comparison: Comparison, ax: "Axes | None" = None) -> "Axes":
     """The expected error of every mechanism and allocation, relative to the plan's."""
-    axes = figures.new_axes(ax, height=1.2 + 0.3 * len(made))
-    names = [f"{row.mechanism}, {_NAMES[row.allocation]}" for row in made]
-    places = np.arange(len(made))[::-1]
-    chosen = [(row.mechanism, row.allocation) == made.chosen for row in made]
-    colours = [figures.BLUE if own else "#9bbcd1" for own in chosen]
-    axes.barh(places, [row.ratio for row in made], color=colours, height=0.62)
-    for place, row in zip(places, made, strict=True):
+    axes = figures.new_axes(ax, height=1.2 + 0.3 * len(comparison))
+    names = [f"{row.mechanism}, {_NAMES[row.allocation]}" for row in comparison]
+    places = np.arange(len(comparison))[::-1]
+    chosen = [(row.mechanism, row.allocation) == comparison.chosen for row in comparison]
+    colours = [figures.BLUE if is_chosen else "#9bbcd1" for is_chosen in chosen]
+    axes.barh(places, [row.ratio for row in comparison], color=colours, height=0.62)
+    for place, row in zip(places, comparison, strict=True):
         axes.annotate(f" {row.ratio:.3g}", (row.ratio, float(place)), va="center", fontsize=8)
     axes.set_yticks(places, names)
-    axes.set(xlabel="expected error, relative to the plan's", xscale="log" if _far_apart(made) else "linear")
+    axes.set(xlabel="expected error, relative to the plan's", xscale="log" if _far_apart(comparison) else "linear")
     axes.margins(x=0.12)
     return axes
 
 
-def _far_apart(made: Comparison) -> bool:
+def _far_apart(comparison: Comparison) -> bool:
     """Whether the errors differ so much that only logarithms show them."""
-    ratios = [row.ratio for row in made]
+    ratios = [row.ratio for row in comparison]
     return max(ratios) > 20 * min(ratios)

@@ -130,8 +130,8 @@ def _shrink_factor(values: Floats, counts: Floats, epsilon: float, delta: float)
         return 1.0  # the pure bound is exact already, or all but exact
 
     def excess(log_factor: float) -> float:
-        found = delta_estimate(Loss(values * math.exp(-log_factor), counts), epsilon)
-        return math.log(max(found, 5e-324)) - math.log(delta)
+        shrunk = delta_estimate(Loss(values * math.exp(-log_factor), counts), epsilon)
+        return math.log(max(shrunk, 5e-324)) - math.log(delta)
 
     # epsilon is nearly proportional to the ratios, so one look at it gives a start from which the secant rule is quick.
     start = 0.0
@@ -166,5 +166,5 @@ def binned(ratios: Floats, counts: Counts, *, coarse: bool = False) -> tuple[Flo
     index = places.astype(np.int64)
     number = np.bincount(index, times)
     total = np.bincount(index, values * times)
-    held = number > 0
-    return total[held] / number[held], np.asarray(number[held], dtype=np.float64)
+    occupied = number > 0
+    return total[occupied] / number[occupied], np.asarray(number[occupied], dtype=np.float64)

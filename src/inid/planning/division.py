@@ -51,8 +51,8 @@ def whole_of(budget: Budget, mechanism: MechanismName) -> Fraction:
     Under ApproxDP, Laplace parts count in epsilon alone: their delta is 0.
     """
     if mechanism == "laplace":
-        stated = isinstance(budget, (PureDP, ApproxDP))
-        return decimal_fraction(budget.epsilon) if stated else Fraction(budget.laplace_epsilon)  # type: ignore[attr-defined]
+        additive = isinstance(budget, (PureDP, ApproxDP))
+        return decimal_fraction(budget.epsilon) if additive else Fraction(budget.laplace_epsilon)  # type: ignore[attr-defined]
     return budget.mu_squared
 
 
@@ -65,25 +65,25 @@ def divide(
 ) -> Division:
     """Divide a promise among questions by the errors they would have at one unit."""
     weights = [1.0] * len(errors) if importance is None else list(importance)
-    stated = [None] * len(errors) if shares is None else list(shares)
-    if not len(weights) == len(stated) == len(errors):
+    fixed = [None] * len(errors) if shares is None else list(shares)
+    if not len(weights) == len(fixed) == len(errors):
         raise ArgumentError(f"errors, importance and shares must be of one length, got {len(errors)} errors.")
-    for at, (error, weight, share) in enumerate(zip(errors, weights, stated, strict=True)):
+    for at, (error, weight, share) in enumerate(zip(errors, weights, fixed, strict=True)):
         _check(at, error, weight, share)
-    whole = whole_of(budget, mechanism)
-    taken = sum((share for share in stated if share is not None), Fraction(0))
-    named = [at for at, error in enumerate(errors) if error]  # neither None nor 0
-    if taken > 1 or (taken == 1 and named):
+    promise_total = whole_of(budget, mechanism)
+    taken = sum((share for share in fixed if share is not None), Fraction(0))
+    targeted = [at for at, error in enumerate(errors) if error]  # neither None nor 0
+    if taken > 1 or (taken == 1 and targeted):
         raise ArgumentError(f"the stated shares add up to {taken}, which leaves nothing for the other questions.")
     power = Fraction(1, 2) if mechanism == "gaussian" else Fraction(1, 3)
-    products = {at: (float(errors[at] or 0), weights[at]) for at in named}
+    products = {at: (float(errors[at] or 0), weights[at]) for at in targeted}
     roots = _relative_roots(products, float(power))
     total = sum(roots.values(), Fraction(0))
-    rest = whole * (1 - taken)
-    amounts = {at: rest / 2 * (Fraction(1, len(named)) + root / total) for at, root in roots.items()}
-    amounts |= {at: whole * share for at, share in enumerate(stated) if share is not None}
+    rest = promise_total * (1 - taken)
+    amounts = {at: rest / 2 * (Fraction(1, len(targeted)) + root / total) for at, root in roots.items()}
+    amounts |= {at: promise_total * share for at, share in enumerate(fixed) if share is not None}
     parts = tuple(_part(amounts[at], mechanism, at) if at in amounts else None for at in range(len(errors)))
-    return Division(mechanism, parts, _objective(products, parts), whole)
+    return Division(mechanism, parts, _objective(products, parts), promise_total)
 
 
 def _check(at: int, error: float | None, weight: float, share: Fraction | None) -> None:

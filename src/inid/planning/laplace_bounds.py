@@ -138,9 +138,9 @@ def _rounded_up(ratios: Floats, counts: Counts) -> Ratios:
     if values.size > _MANY:
         values = np.exp(np.ceil(np.log(values) / _WIDE) * _WIDE) * (1 + 1e-12)
     values, back = np.unique(values, return_inverse=True)
-    held = np.zeros(values.size, dtype=np.int64)
-    np.add.at(held, back.reshape(-1), times)
-    return values, held
+    multiples = np.zeros(values.size, dtype=np.int64)
+    np.add.at(multiples, back.reshape(-1), times)
+    return values, multiples
 
 
 def _spread(ratios: Floats, counts: Counts) -> tuple[Floats, Floats]:
@@ -162,14 +162,14 @@ def _spread(ratios: Floats, counts: Counts) -> tuple[Floats, Floats]:
     ends = np.append(0.0, np.minimum(least * np.exp(width * np.arange(number + 1)), values[-1]))
     ends[-1] = values[-1]
     cell = np.clip(np.searchsorted(ends, values, side="left") - 1, 0, ends.size - 2)
-    held = np.bincount(cell, times, ends.size - 1)
+    in_cell = np.bincount(cell, times, ends.size - 1)
     excess = np.bincount(cell, (values - ends[cell]) * times, ends.size - 1) * (1 + 1e-12 * values.size)
     spans = np.diff(ends)
-    top = np.minimum(np.ceil(np.divide(excess, spans, out=np.zeros_like(excess), where=spans > 0) + 1e-9), held)
-    found = np.append(held - top, 0.0)
-    found[1:] += top
-    used = (found > 0) & (ends > 0)
-    return ends[used], found[used]
+    top = np.minimum(np.ceil(np.divide(excess, spans, out=np.zeros_like(excess), where=spans > 0) + 1e-9), in_cell)
+    deltas = np.append(in_cell - top, 0.0)
+    deltas[1:] += top
+    used = (deltas > 0) & (ends > 0)
+    return ends[used], deltas[used]
 
 
 # Laplace noise under a Renyi promise: the divergence of the plan's own ratios, and scales that just keep it.

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 _ROWS = 20
 
 
-def aligned(rows: list[list[str]], left: int) -> list[str]:
+def aligned(table: list[list[str]], left: int) -> list[str]:
     """Rows of cells as lines, the first `left` columns flush left and the others flush right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     lines = []
-    for row in rows:
+    for row in table:
         cells = [c.ljust(w) if i < left else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))]
         lines.append("  ".join(cells).rstrip())
     return lines
@@ -64,17 +64,17 @@ def plan_table(plan: "NoisePlan") -> str:
         f"promise: {plan.budget}, neighbours: {sensitivity.neighbours}",
         f"{measure}: {_error(plan)}",
     ]
-    rows = [["coordinate", "count", "sensitivity", f"scale {name}", "share"]]
+    lines = [["coordinate", "count", "sensitivity", f"scale {name}", "share"]]
     counts, index = plan.cells
     for i in range(min(_ROWS, plan.run_scales.size)):
         run = i if index is None else int(index[i])
         label = sensitivity.labels[run] if sensitivity.labels else str(i)
         count = 1 if counts is None else int(counts[i])
         numbers = sensitivity.reach[run], plan.run_scales[i]
-        rows.append([label, str(count), *(f"{x:.6g}" for x in numbers), f"{plan.run_shares[i] * count:.4f}"])
-    if all(row[1] == "1" for row in rows[1:]):
-        rows = [[row[0], *row[2:]] for row in rows]
-    body = aligned(rows, left=1)
+        lines.append([label, str(count), *(f"{x:.6g}" for x in numbers), f"{plan.run_shares[i] * count:.4f}"])
+    if all(row[1] == "1" for row in lines[1:]):
+        lines = [[row[0], *row[2:]] for row in lines]
+    body = aligned(lines, left=1)
     if plan.run_scales.size > _ROWS:
         body.append(f"... and {plan.run_scales.size - _ROWS} more rows")
     return "\n".join([*head, "", *body])
@@ -198,10 +198,10 @@ class NoisePlan:
         logs[np.isneginf(profile)] = -math.inf
         if self._follows_rules:
             limit = self.budget.gaussian_mu if self.law is GAUSSIAN else self.budget.laplace_epsilon
-            whole = self.law.exponent * math.log2(limit)
+            log_limit = self.law.exponent * math.log2(limit)
         else:
-            whole = log2_sum(logs, self.cells.counts)
-        shares = np.exp2(logs - whole) if whole > -math.inf else np.zeros(logs.size)
+            log_limit = log2_sum(logs, self.cells.counts)
+        shares = np.exp2(logs - log_limit) if log_limit > -math.inf else np.zeros(logs.size)
         shares.flags.writeable = False
         return shares
 

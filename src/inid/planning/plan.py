@@ -147,20 +147,20 @@ class _Drafting:
         Laplace noise whose scales a delta would lower by less than 1 % is planned under pure DP, and costs the epsilon
         that was asked for; along the curve it would cost a little more than that, for next to nothing.
         """
-        made = self.calibrated_drafts(mechanism)
+        calibrated = self.calibrated_drafts(mechanism)
         if mechanism is not LAPLACE or not isinstance(self.budget, ApproxDP) or not self.budget.epsilon > 0:
-            return made
+            return calibrated
         try:
             pure = replace(self, budget=PureDP(self.budget.epsilon)).calibrated_drafts(mechanism)
         except RangeError:
-            return made
-        if not pure[0].log2_error - made[0].log2_error < -self.order * math.log2(DELTA_WORTH):
-            return made
+            return calibrated
+        if not pure[0].log2_error - calibrated[0].log2_error < -self.order * math.log2(DELTA_WORTH):
+            return calibrated
         return [replace(draft, stated=self.budget) for draft in pure]
 
     def calibrated_drafts(self, mechanism: Mechanism) -> list[NoisePlan]:
         """`drafts`, under this promise alone."""
-        made: list[NoisePlan] = []
+        drafts: list[NoisePlan] = []
         outside: RangeError | None = None
         for shape in self._shapes(mechanism):
             try:
@@ -168,26 +168,26 @@ class _Drafting:
             except RangeError as error:
                 outside = error
                 continue
-            made.append(
+            drafts.append(
                 NoisePlan(
                     self.sensitivity, self.budget, mechanism.name, self.allocation, self.order, self.weights, scales
                 )
             )
-        if not made and outside is not None:
+        if not drafts and outside is not None:
             raise outside
-        return made if len(made) == 1 else sorted(made, key=lambda draft: draft.log2_error)
+        return drafts if len(drafts) == 1 else sorted(drafts, key=lambda draft: draft.log2_error)
 
     def _shapes(self, mechanism: Mechanism) -> list[Floats]:
         """The shapes among which the plan is sought: one where the least-error shape is known for this promise."""
         s, arguments = self.sensitivity, (self.allocation, self.logs, self.order, self.cells)
-        found = s.shapes(mechanism.exponent, *arguments)
+        shapes = s.shapes(mechanism.exponent, *arguments)
         if self.allocation != "optimal" or mechanism is GAUSSIAN or isinstance(self.budget, PureDP):
-            return found
+            return shapes
         if follows_curve(s, self.budget, mechanism):
             # A single ratio is bounded exactly by its sum, as under pure DP.
-            return found if s.corner_size <= 1 else searched_shapes(s, self.budget, *arguments[1:])
+            return shapes if s.corner_size <= 1 else searched_shapes(s, self.budget, *arguments[1:])
         # Each rule of the promise (`calibration`) has its own least-error shape, and no other shape does better by it.
-        return found + (s.shapes(2, *arguments) if self.budget.laplace_norm is not None else [])
+        return shapes + (s.shapes(2, *arguments) if self.budget.laplace_norm is not None else [])
 
     def laplace_may_be_less(self, log2_error: float) -> bool:
         """Whether Laplace noise that keeps the promise might have a smaller error; what costs least is asked first."""
@@ -227,15 +227,15 @@ class _Drafting:
         while waiting and (best is None or waiting[0].log2_error < best.log2_error):
             draft = waiting.pop(0)
             scales, certificate = proved(draft.sensitivity, draft.budget, draft.law, draft.run_scales, draft.cells)
-            made = replace(draft, allocation=self.allocation, run_scales=scales)
-            made.__dict__["certificate"] = certificate  # what the cached property would compute again
-            if made.log2_error > draft.log2_error + _RAISED and draft.allocation == self.allocation == "optimal":
+            candidate = replace(draft, allocation=self.allocation, run_scales=scales)
+            candidate.__dict__["certificate"] = certificate  # what the cached property would compute again
+            if candidate.log2_error > draft.log2_error + _RAISED and draft.allocation == self.allocation == "optimal":
                 for name in _BASELINES:
                     with contextlib.suppress(RangeError):
                         waiting += replace(self, allocation=name).drafts(draft.law)
                 waiting.sort(key=lambda one: one.log2_error)
-            if best is None or made.log2_error < best.log2_error:
-                best = made
+            if best is None or candidate.log2_error < best.log2_error:
+                best = candidate
         if best is None:  # pragma: no cover - drafts are never empty
             raise AssertionError
         return best

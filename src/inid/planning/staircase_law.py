@@ -65,14 +65,14 @@ def steps_of(law: BlockLaw, order: float = 0.0) -> Steps:
 @np.errstate(under="ignore")
 def log2_moments(law: BlockLaw, order: float) -> Floats:
     """log2 of E|T_i|^p for each number of a block, in whole steps of its grid."""
-    found = {}
+    moments = {}
     steps = steps_of(law, order)
     with np.errstate(divide="ignore"):
         weights = np.log(steps.p)
         for a, c, _ in law.factors:
             logs = _log_moment_in(a * steps.k + c, order)
-            found[a, c] = float(logsumexp(weights + logs)) / math.log(2)
-    return np.array([found[pair] for pair in zip(law.reaches, law.offsets, strict=True)])
+            moments[a, c] = float(logsumexp(weights + logs)) / math.log(2)
+    return np.array([moments[pair] for pair in zip(law.reaches, law.offsets, strict=True)])
 
 
 def _log_moment_in(radii: Floats, order: float) -> Floats:
@@ -117,10 +117,10 @@ def joint_quantile(law: BlockLaw, failure: float) -> list[int]:
     steps = steps_of(law)
 
     def fails(part: float) -> bool:
-        held = steps.p.copy()
+        chances = steps.p.copy()
         for a, c, count in law.factors:
-            held *= np.minimum(1.0, (2 * int(a * part) + 1.0) / (2 * (a * steps.k + c) + 1)) ** count
-        return 1 - float(held.sum()) > failure
+            chances *= np.minimum(1.0, (2 * int(a * part) + 1.0) / (2 * (a * steps.k + c) + 1)) ** count
+        return 1 - float(chances.sum()) > failure
 
     low, high = 0.0, 1.0
     while fails(high):
@@ -259,6 +259,6 @@ class StepCurve:
     def delta(self, epsilon: float) -> float:
         """The delta at an epsilon: sum of P(l) (1 - exp(e - l))^+ over the losses l."""
         over = self.losses > epsilon
-        found = float(self.chances[over] @ -np.expm1(epsilon - self.losses[over]))
+        value = float(self.chances[over] @ -np.expm1(epsilon - self.losses[over]))
         rounding = 4 * self.losses.size * UNIT + self.slack
-        return min(above(found, rounding), 1.0) if self.upward and over.any() else below(found, rounding)
+        return min(above(value, rounding), 1.0) if self.upward and over.any() else below(value, rounding)

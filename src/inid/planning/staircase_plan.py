@@ -160,12 +160,12 @@ def grid_steps(reach: Floats) -> Floats:
 def block_law(reaches: Sequence[int], epsilon: Fraction, order: float, weights: Sequence[float]) -> BlockLaw:
     """The law of a block of whole sensitivities, at the offset of least error: the sum of weights_i E|T_i|^p."""
     rho = ratio_up(epsilon)
-    whole = tuple(reaches)
-    fine = _moment(len(whole), float(f"{float(epsilon):.4g}"), order)[1]
+    limits = tuple(reaches)
+    fine = _moment(len(limits), float(f"{float(epsilon):.4g}"), order)[1]
     laws = {}
-    for offset in {fine} if min(whole) > 1 << 20 else {fine, 0.0, 0.25, 0.5}:
-        offsets = tuple(int(a * Fraction(offset)) for a in whole)
-        laws[offsets] = BlockLaw(whole, offsets, rho)
+    for offset in {fine} if min(limits) > 1 << 20 else {fine, 0.0, 0.25, 0.5}:
+        offsets = tuple(int(a * Fraction(offset)) for a in limits)
+        laws[offsets] = BlockLaw(limits, offsets, rho)
     if len(laws) == 1:
         return next(iter(laws.values()))
     logs = np.log2(np.asarray(weights, dtype=float))
@@ -225,10 +225,10 @@ def staircase_plan(
     )
     moved = np.flatnonzero(reach > 0)
     best: StaircasePlan | None = None
-    for drawn in _candidates(reach, grid, alpha, moved, pure, order, allocation):
-        made = StaircasePlan.of(sensitivity, pure, allocation, order, weights, drawn, grid, stated=budget)
-        if best is None or made.log2_error < best.log2_error:
-            best = made
+    for blocks in _candidates(reach, grid, alpha, moved, pure, order, allocation):
+        candidate = StaircasePlan.of(sensitivity, pure, allocation, order, weights, blocks, grid, promise=budget)
+        if best is None or candidate.log2_error < best.log2_error:
+            best = candidate
     if best is None:  # pragma: no cover - there is always a candidate
         raise AssertionError
     _ = best.certificate
@@ -263,14 +263,14 @@ def _candidates(
     epsilon = decimal_fraction(pure.epsilon)
     limits = reach[moved]
     w = alpha[moved] * limits
-    whole = [
+    reaches = [
         math.ceil(Fraction(limit) / Fraction(step))
         for limit, step in zip(limits.tolist(), grid[moved].tolist(), strict=True)
     ]
     one, single = [list(range(len(w)))], [[at] for at in range(len(w))]
     if allocation == "iid":
         most = Fraction(float(limits.max()))
-        whole = [math.ceil(most / Fraction(step)) for step in grid[moved].tolist()]
+        reaches = [math.ceil(most / Fraction(step)) for step in grid[moved].tolist()]
         choices = [(one, [1.0])]
     elif allocation == "spr":
         choices = [(single, [1.0] * len(w))]
@@ -288,7 +288,7 @@ def _candidates(
             (
                 tuple(int(moved[at]) for at in block),
                 block_law(
-                    [whole[at] for at in block], epsilon * part / total, order, [float(costs[at]) for at in block]
+                    [reaches[at] for at in block], epsilon * part / total, order, [float(costs[at]) for at in block]
                 ),
             )
             for block, part in zip(blocks, parts, strict=True)
@@ -311,17 +311,17 @@ class StaircasePlan(NoisePlan):
         allocation: Any,
         order: float,
         weights: Floats | None,
-        drawn: Sequence[Drawn],
+        blocks: Sequence[Drawn],
         grid: Floats,
-        stated: Budget | None = None,
+        promise: Budget | None = None,
     ) -> Self:
         """The plan of these blocks; nothing about them is proved yet."""
         deviations = np.zeros(sensitivity.dimension)
-        for numbers, law in drawn:
+        for numbers, law in blocks:
             logs = staircase_law.log2_moments(law, 2) / 2 + log2(grid[list(numbers)])
             deviations[list(numbers)] = np.exp2(logs)
         fixed = (sensitivity, budget, "staircase", allocation, order, weights, deviations)
-        return cls(*fixed, stated or budget, tuple(drawn), grid)  # type: ignore[arg-type]
+        return cls(*fixed, promise or budget, tuple(blocks), grid)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -503,16 +503,18 @@ class StaircasePlan(NoisePlan):
             f"{measure}: {self.error:.6g}",
         ]
         labels = self.sensitivity.labels
-        named = labels is not None and len(labels) == self.dimension
+        has_labels = labels is not None and len(labels) == self.dimension
         reach = self.sensitivity.profile
-        rows = [["coordinate", "sensitivity", "standard deviation", "block", "share of the block"]]
+        lines = [["coordinate", "sensitivity", "standard deviation", "block", "share of the block"]]
         for at, block in enumerate(self.blocks):
             for number in block.numbers:
-                name = labels[number] if labels is not None and named else str(number)
-                rows.append([name, f"{reach[number]:.6g}", f"{self.scales[number]:.6g}", str(at), f"{block.share:.4f}"])
-        body = aligned(rows[: _SHOWN + 1], left=1)
-        if len(rows) > _SHOWN + 1:
-            body.append(f"... and {len(rows) - 1 - _SHOWN} more rows")
+                name = labels[number] if labels is not None and has_labels else str(number)
+                lines.append(
+                    [name, f"{reach[number]:.6g}", f"{self.scales[number]:.6g}", str(at), f"{block.share:.4f}"]
+                )
+        body = aligned(lines[: _SHOWN + 1], left=1)
+        if len(lines) > _SHOWN + 1:
+            body.append(f"... and {len(lines) - 1 - _SHOWN} more rows")
         return "\n".join([*head, "", *body])
 
     @property
@@ -619,10 +621,10 @@ def plan_from_record(
     if sensitivity.dimension > MOST_NUMBERS or not (isinstance(blocks, list) and len(blocks) <= MOST_NUMBERS):
         raise RecordError("the plan's record holds more blocks or coordinates than are planned: it was changed.")
     grid = array("grid", record["grid"], length=sensitivity.dimension, cure="store plans as they are written")
-    drawn = [_block_from(block, sensitivity.dimension) for block in blocks]
-    if not all((grid[list(numbers)] >= _LEAST * 2.0**-40).all() for numbers, _ in drawn):
+    laws = [_block_from(block, sensitivity.dimension) for block in blocks]
+    if not all((grid[list(numbers)] >= _LEAST * 2.0**-40).all() for numbers, _ in laws):
         raise RecordError("the plan's record holds a grid that no plan has: it was changed.")
-    return StaircasePlan.of(sensitivity, budget_from_dict(record["budget"]), allocation, order, weights, drawn, grid)
+    return StaircasePlan.of(sensitivity, budget_from_dict(record["budget"]), allocation, order, weights, laws, grid)
 
 
 def _block_from(block: object, dimension: int) -> Drawn:
@@ -631,10 +633,10 @@ def _block_from(block: object, dimension: int) -> Drawn:
     if not (isinstance(block, Mapping) and set(block) == {"numbers", "reaches", "offsets", "rho"}):
         raise wrong
     lists, rho = [block[name] for name in ("numbers", "reaches", "offsets")], block["rho"]
-    whole = all(
+    well_formed = all(
         isinstance(one, list) and one and all(type(n) is int and 0 <= n < _LONGEST_REACH for n in one) for one in lists
     )
-    if not (whole and len({len(one) for one in lists}) == 1 and max(lists[0]) < dimension):
+    if not (well_formed and len({len(one) for one in lists}) == 1 and max(lists[0]) < dimension):
         raise wrong
     if not (isinstance(rho, str) and _RHO.fullmatch(rho) and str(Fraction(rho)) == rho):
         raise wrong

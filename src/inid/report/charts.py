@@ -25,16 +25,16 @@ def element(tag: str, *content: Element | str, **attributes: str | float) -> Ele
 
 def picture(*shapes: Element, description: str, height: int, **attributes: str | float) -> "Markup":
     """A drawing as wide as its place, with what it shows in words."""
-    named = {"role": "img", "aria-label": description} if description else {"aria-hidden": "true"}
+    role = {"role": "img", "aria-label": description} if description else {"aria-hidden": "true"}
     titles = [element("title", description)] if description else []
-    return _text(element("svg", *titles, *shapes, **attributes, width="100%", height=height, **named))
+    return _text(element("svg", *titles, *shapes, **attributes, width="100%", height=height, **role))
 
 
-def _text(drawn: Element) -> "Markup":
+def _text(element: Element) -> "Markup":
     environment()  # says what is missing
     from markupsafe import Markup
 
-    return Markup(tostring(drawn, encoding="unicode"))  # noqa: S704 - the writer escapes
+    return Markup(tostring(element, encoding="unicode"))  # noqa: S704 - the writer escapes
 
 
 _HEIGHT = 18

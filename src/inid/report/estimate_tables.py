@@ -76,8 +76,12 @@ def headings(block: EstimateBlock, things: str) -> list[str]:
     >>> headings(EstimateBlock("quantile", "age", (Dimension("share", ("50 %",)),), ()), "people")
     ['share of people up to the value']
     """
-    found = [dimension.heading for dimension in block.dimensions]
-    return [*found[:-1], f"share of {things} up to the value"] if block.statistic == "quantile" else found
+    headings_of_block = [dimension.heading for dimension in block.dimensions]
+    return (
+        [*headings_of_block[:-1], f"share of {things} up to the value"]
+        if block.statistic == "quantile"
+        else headings_of_block
+    )
 
 
 def digits_of(block: EstimateBlock) -> Digits:
@@ -85,7 +89,7 @@ def digits_of(block: EstimateBlock) -> Digits:
     intervals = [(number.estimate, number.lower, number.upper) for number in block.estimates]
     kind = block.statistic
     return digits_for(
-        intervals, whole=kind in (*COUNTED, "cumulative"), percent=kind == "cdf", levels=kind == "quantile"
+        intervals, integral=kind in (*COUNTED, "cumulative"), percent=kind == "cdf", levels=kind == "quantile"
     )
 
 
@@ -100,7 +104,7 @@ def estimate_notes(
     columns: Iterable[ColumnFacts] = (),
 ) -> "Markup":
     """What ranges and marks mean, which values were moved to bounds, and what the numbers make one ask."""
-    bounded = dict.fromkeys(f"{own.name} ({own.bounds})" for own in columns if own.bounds)
+    bounded = dict.fromkeys(f"{column.name} ({column.bounds})" for column in columns if column.bounds)
     every = [number for block in blocks for number in block.estimates]
     marked = sum(number.too_noisy for number in every)
     with_others = [b for b in blocks if any(OTHER in dimension.levels for dimension in b.dimensions)]
@@ -130,15 +134,15 @@ def _totals(blocks: Sequence[EstimateBlock]) -> list[Estimate]:
 
 def afterthoughts(blocks: Sequence[EstimateBlock], things: str = "rows") -> list[str]:
     """What published numbers make one ask: do keys match, are lists of keys whole, do bounds fit?"""
-    found = []
+    remarks = []
     if _near_zero(blocks):
-        found.append(
+        remarks.append(
             "All counts of these groups are near 0. Do the public keys match the data, in spelling and in type?"
         )
     for block in blocks:
-        found += _others(block, things) if block.statistic == "count" and len(block.dimensions) == 1 else []
-        found += _at_a_bound(block, blocks, things) if block.statistic in ("mean", "sum", "quantile") else []
-    return list(dict.fromkeys(found))
+        remarks += _others(block, things) if block.statistic == "count" and len(block.dimensions) == 1 else []
+        remarks += _at_a_bound(block, blocks, things) if block.statistic in ("mean", "sum", "quantile") else []
+    return list(dict.fromkeys(remarks))
 
 
 def _near_zero(blocks: Sequence[EstimateBlock]) -> bool:
@@ -188,7 +192,11 @@ def _at_a_bound(block: EstimateBlock, blocks: Sequence[EstimateBlock], things: s
 
 def _per_row(block: EstimateBlock, blocks: Sequence[EstimateBlock]) -> list[Estimate]:
     """Sums over the counts of the same groups; none where nothing was counted."""
-    counts = [own for own in blocks if own.statistic == "count" and own.dimensions == block.dimensions]
+    counts = [
+        count_block
+        for count_block in blocks
+        if count_block.statistic == "count" and count_block.dimensions == block.dimensions
+    ]
     if not counts:
         return []
     pairs = zip(block.estimates, counts[0].estimates, strict=True)
@@ -220,11 +228,11 @@ def estimates_section(
 
 def anchors(blocks: Sequence[EstimateBlock], prefix: str = "table") -> list[str]:
     """The place of each block on the page; blocks without groups stand in one table."""
-    found: list[str] = []
+    names: list[str] = []
     for at, block in enumerate(blocks):
         joins = at > 0 and not block.dimensions and not blocks[at - 1].dimensions
-        found.append(found[-1] if joins else f"{prefix}-{at + 1}")
-    return found
+        names.append(names[-1] if joins else f"{prefix}-{at + 1}")
+    return names
 
 
 def estimate_tables(blocks: Sequence[EstimateBlock], things: str, prefix: str = "table") -> "list[Markup]":
@@ -270,9 +278,9 @@ class _Look:
             "description": "" if number.estimate is None else _description(number),
         }
 
-    def line(self, words: Iterable[str], number: Estimate, *, drawn: bool = True) -> dict[str, Any]:
+    def line(self, words: Iterable[str], number: Estimate, *, pictured: bool = True) -> dict[str, Any]:
         """A number in a row of its own, with its picture."""
-        return {"words": list(words), "cell": self.cell(number), "picture": self._drawn(number) if drawn else ""}
+        return {"words": list(words), "cell": self.cell(number), "picture": self._drawn(number) if pictured else ""}
 
     def _drawn(self, number: Estimate) -> "Markup | str":
         if number.lower is None or number.estimate is None or number.upper is None:
@@ -292,30 +300,30 @@ def _plain_table(blocks: Sequence[EstimateBlock], things: str, anchor: str) -> "
     """Statistics without groups, one row each; a mean lies between its public bounds, which its axis names."""
     lines = []
     for block in blocks:
-        look = _Look.of(block)
+        layout = _Look.of(block)
         bounded = block.statistic == "mean" and block.bounds is not None
-        line = look.line([block_title(block, things)], block.estimates[0], drawn=bounded)
+        line = layout.line([block_title(block, things)], block.estimates[0], pictured=bounded)
         if bounded and line["picture"]:
-            line["picture"] += ticks(look.axis, ends=True)
+            line["picture"] += ticks(layout.axis, ends=True)
         lines.append(line)
     return _list_table("", ["statistic"], "number", lines, anchor=anchor)
 
 
-def _grouped(whole: EstimateBlock, things: str, anchor: str) -> "Markup":
-    block, idle = without_idle_others(whole)
+def _grouped(full_block: EstimateBlock, things: str, anchor: str) -> "Markup":
+    block, idle = without_idle_others(full_block)
     smaller = min(len(dimension.levels) for dimension in block.dimensions)
-    look = _Look.of(block)
+    layout = _Look.of(block)
     if len(block.dimensions) == 2 and smaller <= _MOST_ACROSS:
-        return _cross_table(look, things, anchor, idle)
+        return _cross_table(layout, things, anchor, idle)
     cells = product(*(dimension.levels for dimension in block.dimensions))
     numbers = list(zip(cells, block.estimates, strict=True))
-    lines = [look.line(cell, number) for cell, number in numbers[:_MOST_ROWS]]
+    lines = [layout.line(cell, number) for cell, number in numbers[:_MOST_ROWS]]
     names = headings(block, things)
     sums = block.totals.get(())
     total = None
     if sums:
         words = [_total_word(block), *[""] * (len(names) - 1)]
-        total = look.line(words, sums[0], drawn=False)
+        total = layout.line(words, sums[0], pictured=False)
     return _list_table(
         block_title(block, things),
         names,
@@ -323,9 +331,9 @@ def _grouped(whole: EstimateBlock, things: str, anchor: str) -> "Markup":
         lines,
         anchor=anchor,
         more=len(numbers) - _MOST_ROWS,
-        ticks=ticks(look.axis, "%" if look.digits.percent else "", factor=100 if look.digits.percent else 1),
+        ticks=ticks(layout.axis, "%" if layout.digits.percent else "", factor=100 if layout.digits.percent else 1),
         total=total,
-        map=_heat_map(look, things) if len(block.dimensions) == 2 else "",
+        map=_heat_map(layout, things) if len(block.dimensions) == 2 else "",
         idle=idle,
     )
 
@@ -339,30 +347,30 @@ def _total_word(block: EstimateBlock) -> str:
     return "all" if block.statistic == "mean" else "total"
 
 
-def _cross_table(look: _Look, things: str, anchor: str, idle: Sequence[str]) -> "Markup":
+def _cross_table(layout: _Look, things: str, anchor: str, idle: Sequence[str]) -> "Markup":
     """Two keys: the longer one down, the shorter one across; each cell an estimate and its range; totals last."""
-    block = look.block
+    block = layout.block
     first, second = block.dimensions
     turned = len(first.levels) < len(second.levels) and not block.span
     down, across = (second, first) if turned else (first, second)
     above, beneath = headings(block, things)[:: -1 if turned else 1]
-    width, ends, rows = len(second.levels), (1, 0) if turned else (0, 1), []
-    beside, below, corner = (block.totals.get(kept, ()) for kept in (ends[:1], ends[1:], ()))
+    width, ends, lines = len(second.levels), (1, 0) if turned else (0, 1), []
+    margins_right, below, corner = (block.totals.get(axis_ends, ()) for axis_ends in (ends[:1], ends[1:], ()))
     for at, level in enumerate(down.levels[:_MOST_ROWS]):
         places = [k * width + at if turned else at * width + k for k in range(len(across.levels))]
-        cells = [look.cell(block.estimates[place]) for place in places]
-        rows.append((level, "", cells + ([look.cell(beside[at], shaded=False)] if beside else [])))
+        cells = [layout.cell(block.estimates[place]) for place in places]
+        lines.append((level, "", cells + ([layout.cell(margins_right[at], shaded=False)] if margins_right else [])))
     word = _total_word(block)
     if below:
-        rows.append((word, "total", [look.cell(row, shaded=False) for row in (*below, *corner)]))
+        lines.append((word, "total", [layout.cell(row, shaded=False) for row in (*below, *corner)]))
     return rendered(
         "cross_table.html",
         title=block_title(block, things),
         anchor=anchor,
         down=above,
         across=beneath,
-        levels=[*across.levels, *([word] if beside else [])],
-        rows=rows,
+        levels=[*across.levels, *([word] if margins_right else [])],
+        rows=lines,
         more=len(down.levels) - _MOST_ROWS,
         idle=idle,
     )
@@ -379,42 +387,42 @@ def without_idle_others(block: EstimateBlock) -> tuple[EstimateBlock, list[str]]
         others = np.take(cells, -1, axis=at).ravel().tolist()
         if dimension.levels[-1:] == (OTHER,) and all(block.estimates[cell].too_noisy for cell in others):
             levels[at] = levels[at][:-1]
-    if not all(len(own) for own in levels):
+    if not all(len(indices) for indices in levels):
         return block, []
-    kept = [
-        replace(dimension, levels=tuple(dimension.levels[k] for k in own))
-        for dimension, own in zip(block.dimensions, levels, strict=True)
+    dimensions = [
+        replace(dimension, levels=tuple(dimension.levels[k] for k in indices))
+        for dimension, indices in zip(block.dimensions, levels, strict=True)
     ]
     totals = {
-        own: tuple(numbers[k] for k in levels[own[0]]) if len(own) == 1 else numbers
-        for own, numbers in block.totals.items()
+        indices: tuple(numbers[k] for k in levels[indices[0]]) if len(indices) == 1 else numbers
+        for indices, numbers in block.totals.items()
     }
     estimates = tuple(block.estimates[cell] for cell in cells[np.ix_(*levels)].ravel().tolist())
-    idle = [own.heading for own, size in zip(kept, shape, strict=True) if len(own.levels) < size]
-    return replace(block, dimensions=tuple(kept), estimates=estimates, totals=totals), idle
+    idle = [indices.heading for indices, size in zip(dimensions, shape, strict=True) if len(indices.levels) < size]
+    return replace(block, dimensions=tuple(dimensions), estimates=estimates, totals=totals), idle
 
 
-def _heat_map(look: _Look, things: str) -> "Markup | str":
+def _heat_map(layout: _Look, things: str) -> "Markup | str":
     """Many cells at a glance, above the list of their numbers; counts are shaded by their roots, as most are small."""
-    first, second = look.block.dimensions
-    if look.heat is None or max(len(first.levels), len(second.levels)) > _MOST_MAPPED:
+    first, second = layout.block.dimensions
+    if layout.heat is None or max(len(first.levels), len(second.levels)) > _MOST_MAPPED:
         return ""
     width = len(second.levels)
-    rows = [
-        (level, [look.cell(row, root=True) for row in look.block.estimates[at * width : (at + 1) * width]])
+    lines = [
+        (level, [layout.cell(row, root=True) for row in layout.block.estimates[at * width : (at + 1) * width]])
         for at, level in enumerate(first.levels)
     ]
-    low, high = (look.digits.three((end, None, None))[0] for end in (look.heat.low, look.heat.high))
-    legend = f"From {low} (white) to {high} (dark) {value_word(look.block, things)}"
-    return rendered("heat_map.html", levels=second.levels, rows=rows, legend=legend)
+    low, high = (layout.digits.three((end, None, None))[0] for end in (layout.heat.low, layout.heat.high))
+    legend = f"From {low} (white) to {high} (dark) {value_word(layout.block, things)}"
+    return rendered("heat_map.html", levels=second.levels, rows=lines, legend=legend)
 
 
 def _heat(block: EstimateBlock) -> Axis | None:
     """The range of a table of many numbers, over which its cells are shaded: counts from 0 on."""
-    found = [number.estimate for number in block.estimates if number.estimate is not None and not number.too_noisy]
-    if len(found) < _MANY_CELLS:
+    estimates = [number.estimate for number in block.estimates if number.estimate is not None and not number.too_noisy]
+    if len(estimates) < _MANY_CELLS:
         return None
-    low, high = 0.0 if block.statistic in _BARS else min(found), max(found)
+    low, high = 0.0 if block.statistic in _BARS else min(estimates), max(estimates)
     return Axis(low, high) if high > low else None
 
 

@@ -105,8 +105,8 @@ def noise_of_each_number(plan: PlanSummary, tolerance: str = "its tolerance", *,
     lines = []
     for line, row in zip(shown, marks, strict=True):
         # The plan's own dot is drawn last, on top.
-        drawn = [(kind, row[kind], f"{names[kind]} {row[kind]:.3g}") for kind in ("spr", "plan")]
-        picture = dots(axis, drawn, 1.0, line.label)
+        dot_marks = [(kind, row[kind], f"{names[kind]} {row[kind]:.3g}") for kind in ("spr", "plan")]
+        picture = dots(axis, dot_marks, 1.0, line.label)
         deviation = plain_number(line.deviation, 4)
         lines.append({"label": line.label, "share": f"{line.share:.1%}", "deviation": deviation, "picture": picture})
     return rendered(
@@ -239,12 +239,12 @@ def contents(parts: Sequence[ReportInputs], entries: Sequence[tuple[str, str, Se
 
 def _entries(inputs: ReportInputs) -> list[tuple[str, str, Sequence[str]]]:
     """The tables of one query; those that stand in one table of the page are one entry."""
-    found: dict[str, list[str]] = {}
+    by_kind: dict[str, list[str]] = {}
     for block, place in zip(inputs.blocks, anchors(inputs.blocks), strict=True):
-        found.setdefault(place, []).append(block_title(block, inputs.things))
+        by_kind.setdefault(place, []).append(block_title(block, inputs.things))
     entries: list[tuple[str, str, Sequence[str]]] = [
         (place, titles[0] if len(titles) == 1 else ", ".join([titles[0], *map(_small, titles[1:])]), ())
-        for place, titles in found.items()
+        for place, titles in by_kind.items()
     ]
     return ([("answers", "Answers", ())] if inputs.answers else []) + entries
 
@@ -300,10 +300,10 @@ def _day(time: str) -> str:
     ('17 November 2026, 09:05 UTC', '17 November 2026, 09:05 UTC', 'yesterday')
     """
     try:
-        made = datetime.fromisoformat(time.replace(" UTC", "+00:00"))
+        moment = datetime.fromisoformat(time.replace(" UTC", "+00:00"))
     except ValueError:
         return time
-    return f"{made.day} {_MONTHS[made.month - 1]} {made.year}, {made:%H:%M} UTC"
+    return f"{moment.day} {_MONTHS[moment.month - 1]} {moment.year}, {moment:%H:%M} UTC"
 
 
 def promise_section(inputs: ReportInputs, budget: Budget) -> "Markup":

@@ -98,11 +98,11 @@ class PlanSummary:
         unit = " in units of the tolerances" if any(line.tolerance is not None for line in self.lines) else ""
         iid, spr = (plain_ratio(self.gains[name]) for name in BASELINES)
         # A footnote: i.i.d. noise ignores that columns have different units, so that any method beats it by far.
-        beside = "" if iid == spr else f" (i.i.d. noise: {iid} times)"
+        remark = "" if iid == spr else f" (i.i.d. noise: {iid} times)"
         if not self.gains["spr"] > _NO_GAIN:
             return f"I.i.d. noise would have {iid} times the expected {self.error_name}{unit}."
         opponent = self.opponent[0].upper() + self.opponent[1:]
-        return f"{opponent} would have {spr} times the expected {self.error_name}{unit}{beside}."
+        return f"{opponent} would have {spr} times the expected {self.error_name}{unit}{remark}."
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary; `inid plan`, `compare` and `release` print these keys under --json.
@@ -152,8 +152,10 @@ def summarize_plan(
     mechanism: MechanismChoice = "auto",
 ) -> PlanSummary:
     """A plan for stated sensitivities beside the best i.i.d. noise and the best equal split of the same promise."""
-    own = noise.sensitivity.labels
-    names = labels or (own if own and len(own) == noise.dimension else [str(at) for at in range(noise.dimension)])
+    set_labels = noise.sensitivity.labels
+    names = labels or (
+        set_labels if set_labels and len(set_labels) == noise.dimension else [str(at) for at in range(noise.dimension)]
+    )
     others = {
         name: plan_independent(
             noise.sensitivity,

@@ -33,7 +33,7 @@ def environment(package: str | None = None) -> "Environment":
 
 def rendered(template: str, /, **context: Any) -> "Markup":
     """A template of the report, with every text in it escaped; itself it enters another as it is."""
-    made = environment()  # says what is missing
+    templates = environment()  # says what is missing
     from markupsafe import Markup
 
-    return Markup(made.get_template(f"report/{template}").render(context))  # noqa: S704 - the template escapes
+    return Markup(templates.get_template(f"report/{template}").render(context))  # noqa: S704 - the template escapes

@@ -81,12 +81,12 @@ class Digits:
 
 
 def digits_for(
-    intervals: Sequence[Three], *, whole: bool = False, percent: bool = False, levels: bool = False
+    intervals: Sequence[Three], *, integral: bool = False, percent: bool = False, levels: bool = False
 ) -> Digits:
     """As many decimals as the noise of most of these numbers leaves any meaning to, and four digits at most."""
     known = [interval for interval in intervals if None not in interval]
     finite = [(a or 0.0, b or 0.0, c or 0.0) for a, b, c in known]
-    if whole or (finite and all(abs(x) < 2**53 and x == int(x) for interval in finite for x in interval)):
+    if integral or (finite and all(abs(x) < 2**53 and x == int(x) for interval in finite for x in interval)):
         return Digits(0, percent)
     factor = 100 if percent else 1
     halves = [factor * (high - low) / 2 for _, low, high in finite]

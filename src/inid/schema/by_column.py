@@ -348,20 +348,20 @@ class GroupSizes(Formulas):
         )
 
     def entry(self, name: str, value: Any) -> Any:
-        if any(not key or not _DECIMAL.fullmatch(rows) for key, rows in _sizes_of(value)):
+        if any(not key or not _DECIMAL.fullmatch(size) for key, size in _sizes_of(value)):
             raise wrong_value(name, value, self.cure)
         return value
 
 
 def _sizes_of(text: str) -> list[tuple[str, str]]:
     pairs = (entry.rpartition(":") for entry in split(text))
-    return [(key.strip(), rows.strip()) for key, _, rows in pairs]
+    return [(key.strip(), size.strip()) for key, _, size in pairs]
 
 
-def group_sizes(stated: Mapping[str, str]) -> dict[str | tuple[str, ...], dict[Any, float]]:
+def group_sizes(texts: Mapping[str, str]) -> dict[str | tuple[str, ...], dict[Any, float]]:
     """Sizes of groups as `Table` takes them; keys are whole numbers where all of a column look like it."""
     sizes: dict[str | tuple[str, ...], dict[Any, float]] = {}
-    for name, text in stated.items():
+    for name, text in texts.items():
         columns, pairs = tuple(name.split(_STAR)), _sizes_of(text)
         if len(columns) == 1:
             keys: list[Any] = Keys()._parts(name, [key for key, _ in pairs])  # noqa: SLF001 - read as public keys are
@@ -373,7 +373,7 @@ def group_sizes(stated: Mapping[str, str]) -> dict[str | tuple[str, ...], dict[A
             keys = list(zip(*read, strict=True))
         if len(set(keys)) < len(keys):
             raise malformed("the sizes of groups", text, "give each group once")
-        sizes[name if len(columns) == 1 else columns] = dict(zip(keys, (float(rows) for _, rows in pairs), strict=True))
+        sizes[name if len(columns) == 1 else columns] = dict(zip(keys, (float(size) for _, size in pairs), strict=True))
     return sizes
 
 

@@ -55,9 +55,9 @@ class Key:
         """The same key of a command for which it means something more special."""
         return replace(self, help=text, **changed)
 
-    def of(self, values: Mapping[str, Any], named: Naming | None = None) -> Any:
+    def of(self, values: Mapping[str, Any], name_of: Naming | None = None) -> Any:
         """Its value among plain ones, checked."""
-        return self.type.read(self.flag if named is None else named(self.name), values.get(self.name))
+        return self.type.read(self.flag if name_of is None else name_of(self.name), values.get(self.name))
 
     def from_texts(self, texts: Sequence[str]) -> Any:
         """The plain value that its flag states, given once or several times."""

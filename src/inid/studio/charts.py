@@ -59,9 +59,9 @@ def totals_chart(bands: TotalBands, periods: Sequence[str]) -> "Markup":
     """Totals with their bands, beside those that independent noise would have."""
     ends = [*bands.low, *bands.high, *(bands.middle - bands.alone), *(bands.middle + bands.alone)]
     across, up = Axis(0.0, max(len(periods) - 1.0, 1.0)), axis_over(ends)
-    named = range(0, len(periods), -(-len(periods) // _MOST_NAMES))
+    ticks = range(0, len(periods), -(-len(periods) // _MOST_NAMES))
     shapes = _grid(
-        [(_x(across, at), periods[at]) for at in named],
+        [(_x(across, at), periods[at]) for at in ticks],
         [(_y(up, y), plain_number(y)) for y in up.ticks()],
     )
     for kind, low, high in (
@@ -99,10 +99,10 @@ def profile(plan: PlanSummary) -> "list[tuple[str, list[tuple[Markup, str]]]]":
             (noise, line.deviation, "spr", "std of noise", plain_number(line.deviation, 4)),
             (share, line.share, "plan", "share", f"{line.share:.1%}"),
         )
-        drawn = [
+        bars = [
             (bar(axis, value, kind, f"{line.label}: {word} {text}"), text) for axis, value, kind, word, text in cells
         ]
-        profiles.append((line.label, drawn))
+        profiles.append((line.label, bars))
     return profiles
 
 

@@ -35,13 +35,13 @@ class Folder:
 
     def tables(self) -> list[str]:
         """The names of all tables, the one of the command line first."""
-        found = [name for name in islice(self._files(), _MOST_SEEN) if _ending(name) in _TABLES]
-        return list(dict.fromkeys([*filter(None, [self.stated_table]), *found]))[:_MOST]
+        names = [name for name in islice(self._files(), _MOST_SEEN) if _ending(name) in _TABLES]
+        return list(dict.fromkeys([*filter(None, [self.stated_table]), *names]))[:_MOST]
 
     def ledgers(self) -> list[str]:
         """The names of all files that may be ledgers, the one of the command line first."""
-        found = [name for name, stream in self._databases() if not stream]
-        return list(dict.fromkeys([*filter(None, [self.stated_ledger]), *found]))[:_MOST]
+        names = [name for name, stream in self._databases() if not stream]
+        return list(dict.fromkeys([*filter(None, [self.stated_ledger]), *names]))[:_MOST]
 
     def streams(self) -> list[str]:
         """The names of all streams."""
@@ -78,8 +78,10 @@ class Folder:
 
     def opened_ledger(self, shown: str) -> str:
         """The address to open for what `shown_ledger` wrote."""
-        stated = self.stated_ledger
-        return self.ledger(stated if stated is not None and shown == self.shown_ledger(stated) else shown)
+        ledger_path = self.stated_ledger
+        return self.ledger(
+            ledger_path if ledger_path is not None and shown == self.shown_ledger(ledger_path) else shown
+        )
 
     def with_paths(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The values of a form with the path of the table and the address of the ledger that it names."""
@@ -109,8 +111,8 @@ class Folder:
 
     def _databases(self) -> list[tuple[str, bool]]:
         """The names of databases, and whether each is a stream."""
-        found = [name for name in islice(self._files(), _MOST_SEEN) if Path(name).suffix.lower() in _LEDGERS]
-        return [(name, is_stream(self.root / name)) for name in found[:_MOST]]
+        names = [name for name in islice(self._files(), _MOST_SEEN) if Path(name).suffix.lower() in _LEDGERS]
+        return [(name, is_stream(self.root / name)) for name in names[:_MOST]]
 
     def _files(self) -> Iterator[str]:
         """The names of all plain files, in order.

@@ -32,8 +32,8 @@ def asked_in_words(values: Mapping[str, Any]) -> str:
     'number of rows; mean of pay: a.csv'
     """
     several = values.get("question")
-    own = several if isinstance(several, Mapping) and several else {"": values}
-    return f"{'; '.join(_words_of(one) for one in own.values())}: {values.get('table', '')}"
+    parts = several if isinstance(several, Mapping) and several else {"": values}
+    return f"{'; '.join(_words_of(one) for one in parts.values())}: {values.get('table', '')}"
 
 
 def _words_of(values: Mapping[str, Any]) -> str:
@@ -59,8 +59,8 @@ def job_values(form: object, more: Collection[str] = ()) -> dict[str, Any]:
     if not all(map(is_text, texts_in(form))):
         raise ArgumentError("a field holds a character that no file can hold: type it again.")
     known = {one.name for one in keys()}
-    passed = {name: held for name, held in form.items() if name not in known and held not in (None, "")}
-    return from_fields({name: held for name, held in form.items() if name in known}) | passed
+    passed = {name: value for name, value in form.items() if name not in known and value not in (None, "")}
+    return from_fields({name: value for name, value in form.items() if name in known}) | passed
 
 
 def form_of(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,11 +68,11 @@ def form_of(values: Mapping[str, Any]) -> dict[str, Any]:
     return to_fields(values)
 
 
-def file_facts(stated: object) -> dict[str, Any]:
+def file_facts(facts: object) -> dict[str, Any]:
     """How a CSV file is written, from the fields of the page."""
-    if not isinstance(stated, Mapping):
+    if not isinstance(facts, Mapping):
         return {}
-    values = job_values({name: value for name, value in stated.items() if name in FILE_KEYS})
+    values = job_values({name: value for name, value in facts.items() if name in FILE_KEYS})
     return {name: read for name in values if (read := key(name).of(values, field_name))}
 
 

@@ -138,23 +138,23 @@ def read_code_list(text: str, table: Collection[str] = ()) -> list[ListColumn]:
     separator = max(_SEPARATORS, key=first.count)
     try:
         lines = csv.reader(io.StringIO(text.removeprefix("\ufeff")), delimiter=separator)
-        rows = [[cell.strip() for cell in row] for row in lines if any(cell.strip() for cell in row)]
+        cells = [[cell.strip() for cell in row] for row in lines if any(cell.strip() for cell in row)]
     except csv.Error:
         raise ArgumentError("the file does not parse as CSV: bring one code per line.") from None
-    if not rows:
+    if not cells:
         raise ArgumentError("the file holds no codes: bring one code per line.")
-    if len(rows) > _MOST_CODES or max(map(len, rows)) > _MOST_COLUMNS:
+    if len(cells) > _MOST_CODES or max(map(len, cells)) > _MOST_COLUMNS:
         raise ArgumentError(
             f"the file is too long for a list of codes: at most {_MOST_CODES:,} lines of {_MOST_COLUMNS} columns."
         )
-    names = rows[0]
+    names = cells[0]
     if len(names) > 1 and set(names) <= set(table):
         raise ArgumentError(
             "the file has the columns of the table itself. Codes are public knowledge and are never read off the "
             "table: bring a list from elsewhere, a classification say."
         )
     return [
-        ListColumn(name, tuple(dict.fromkeys(row[at] for row in rows[1:] if at < len(row) and row[at])))
+        ListColumn(name, tuple(dict.fromkeys(row[at] for row in cells[1:] if at < len(row) and row[at])))
         for at, name in enumerate(names)
     ]
 
@@ -171,13 +171,13 @@ class Comparison:
 
 def compare_lists(here: Sequence[str], there: Sequence[str]) -> Comparison:
     """Two public lists of codes: what agrees, what does not, and which spellings are near each other."""
-    own, other = dict.fromkeys(here), dict.fromkeys(there)
-    only_here, only_there = [code for code in own if code not in other], [code for code in other if code not in own]
+    ours, other = dict.fromkeys(here), dict.fromkeys(there)
+    only_here, only_there = [code for code in ours if code not in other], [code for code in other if code not in ours]
     left = {code.casefold(): code for code in reversed(only_there[:_MOST_COMPARED])}
     near: list[tuple[str, str]] = []
     for code in only_here[:_MOST_COMPARED]:
-        near += [(code, left.pop(found)) for found in get_close_matches(code.casefold(), left, 1, _NEAR)]
-    return Comparison(len(own) - len(only_here), tuple(only_here), tuple(only_there), tuple(near))
+        near += [(code, left.pop(match)) for match in get_close_matches(code.casefold(), left, 1, _NEAR)]
+    return Comparison(len(ours) - len(only_here), tuple(only_here), tuple(only_there), tuple(near))
 
 
 _LEDGER_KEYS = ("epsilon", "delta", "mu", "rho", "name", "unit", "currency", "reserve")

@@ -89,7 +89,7 @@ class Planner:
         """What may separate the names in the first line of a CSV file, and the names that each makes."""
         return possible_separators(self._folder.table(table))
 
-    def curve(self, form: object, wanted: Callable[[], bool]) -> Curve | None:
+    def curve(self, form: object, is_current: Callable[[], bool]) -> Curve | None:
         """The error at a few sizes of the promise; None where it has no size, or is no longer wanted."""
         values = job_values(form)
         key = next((key for key in ("epsilon", "mu", "rho") if key in values), None)
@@ -101,7 +101,7 @@ class Planner:
         if curve is None:
             points = []
             for size in _SIZES:
-                if not wanted():
+                if not is_current():
                     return None
                 try:
                     summary = self._planned(self._opened(others | {key: size}), fresh=False).summary
@@ -120,7 +120,7 @@ class Planner:
         if "table" not in shown:
             return Job.from_dict(shown, field_name)
         if isinstance(questions := shown.get("question"), Mapping):
-            shown["question"] = {name: own | _rows_file(own) for name, own in questions.items()}
+            shown["question"] = {name: options | _rows_file(options) for name, options in questions.items()}
         return Job.from_dict(shown | _OUTPUTS | _rows_file(shown), field_name)
 
     def _opened(self, values: Mapping[str, Any]) -> Job:
@@ -139,24 +139,24 @@ class Planner:
             self._keep(self._plans, known, planned)
         return planned
 
-    def _keep(self, place: OrderedDict[str, Any], known: str, made: object) -> None:
+    def _keep(self, place: OrderedDict[str, Any], known: str, value: object) -> None:
         with self._lock:
-            place[known] = made
+            place[known] = value
             while len(place) > _KEPT:
                 place.popitem(last=False)
 
     def _source(self, path: str, file: Mapping[str, Any]) -> Engine:
         stamp, known = _stamp(path), (path, json.dumps(dict(file), sort_keys=True))
         with self._lock:
-            kept = self._tables.get(known)
-            if kept is None or kept[0] != stamp:
+            cached = self._tables.get(known)
+            if cached is None or cached[0] != stamp:
                 dialect = CsvDialect.read(**file) if is_csv(path) or file else None
-                kept = (stamp, open_table(path, dialect=dialect))
-                self._tables[known] = kept
+                cached = (stamp, open_table(path, dialect=dialect))
+                self._tables[known] = cached
             self._tables.move_to_end(known)
             while len(self._tables) > _OPEN_TABLES:
                 self._tables.popitem(last=False)
-            return kept[1]
+            return cached[1]
 
     def _stamp(self, values: Mapping[str, Any]) -> tuple[int, ...]:
         return _stamp(self._folder.table(values["table"])) if "table" in values else ()
@@ -177,10 +177,10 @@ def typical_error(summary: PlanSummary, baseline: str | None = None) -> float:
 
 def _stamp(path: str) -> tuple[int, ...]:
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError:
         raise ArgumentError(f"there is no file {path!r}: it was moved or removed; choose another table.") from None
-    return (found.st_ino, found.st_size, found.st_mtime_ns)
+    return (status.st_ino, status.st_size, status.st_mtime_ns)
 
 
 def _kind(kind: Any) -> str:

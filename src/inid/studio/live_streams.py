@@ -79,16 +79,16 @@ class LiveStreams:
         name = self._named(values)
         with stream_ledger(self._opened(values), field_name) as ledger:
             plan = plan_stream(**stream_arguments(self._opened(values), ledger, field_name))
-        seen, address = None, values.get("ledger")
+        charges, address = None, values.get("ledger")
         if address is not None:
-            seen = preview(self._folder.ledger(address), "default", plan.charge)
+            charges = preview(self._folder.ledger(address), "default", plan.charge)
             address = self._folder.shown_ledger(address)
         shown = values if address is None else {**values, "ledger": address}
         taken = "" if not name or self._is_free(name) else f"There is a file {name} already: name another one."
         missing = "" if name else "The file of the stream is missing: name one, such as visits.db."
-        refusal = missing or taken or (seen.refusal if seen is not None and seen.refusal else "")
+        refusal = missing or taken or (charges.refusal if charges is not None and charges.refusal else "")
         command = command_text(lambda: stream_as_command(name or "visits.db", shown, field_name))
-        return LiveStream(name, plan, seen, address, command, refusal, values.get("part"))
+        return LiveStream(name, plan, charges, address, command, refusal, values.get("part"))
 
     def open(self, form: object) -> str:
         """Open a stream: make its file and charge its ledger, once; the name of its file."""

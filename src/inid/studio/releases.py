@@ -161,8 +161,8 @@ class Releases:
         with self._lock:
             running = {name for name, entry in self._entries.items() if entry.lock.locked()}
             known = {name: entry.outcome for name, entry in self._entries.items() if entry.outcome is not None}
-        found = [one for one in self._folders() if _token(one) not in running]
-        return [replace(known.get(_token(one)) or self._read(one), question=_asked(one)) for one in found]
+        folders = [one for one in self._folders() if _token(one) not in running]
+        return [replace(known.get(_token(one)) or self._read(one), question=_asked(one)) for one in folders]
 
     def file(self, token: str, name: str) -> Path:
         """A file of a release."""
@@ -198,7 +198,7 @@ class Releases:
 
     def _release(self, place: Path, token: str, live: LivePlan) -> Outcome:
         try:
-            released = release_job(_labelled(live, token).planned, named=field_name)
+            released = release_job(_labelled(live, token).planned, name_of=field_name)
         except Exception as error:  # noqa: BLE001 - whatever it was, whether it was charged must be known
             return self._failed(place, token, live, error)
         texts = {
@@ -219,8 +219,10 @@ class Releases:
                 unwritten.append(f"{name} could not be written: {sentence_of(error, 'page')}")
         if unwritten:
             unwritten.append("The charge stands: keep the numbers that are shown here.")
-        rows = _makes_rows(live.job) and "record.json" in _files(place)
-        return Outcome(token, "done", " ".join(unwritten), _when(place), _files(place), released, makes_rows=rows)
+        writes_rows = _makes_rows(live.job) and "record.json" in _files(place)
+        return Outcome(
+            token, "done", " ".join(unwritten), _when(place), _files(place), released, makes_rows=writes_rows
+        )
 
     def _failed(self, place: Path, token: str, live: LivePlan, error: Exception) -> Outcome:
         sentence = sentence_of(error, "page")
@@ -279,16 +281,16 @@ class Releases:
     def _folders(self) -> list[Path]:
         if not self._place.is_dir():
             return []
-        found = [one for one in self._place.iterdir() if one.is_dir() and (one / "job.toml").is_file()]
-        return sorted(found, key=lambda one: one.name, reverse=True)
+        folders = [one for one in self._place.iterdir() if one.is_dir() and (one / "job.toml").is_file()]
+        return sorted(folders, key=lambda one: one.name, reverse=True)
 
 
 def _labelled(live: LivePlan, token: str) -> LivePlan:
     """The same with the token in the label of the charge, by which it is found again."""
     job = live.planned.job
     label = f"{job.ledger.label} ({_mark(token)})" if job.ledger.label else _mark(token)
-    named = replace(job, ledger=job.ledger.stating(label=label))
-    return replace(live, planned=replace(live.planned, job=named))
+    labelled = replace(job, ledger=job.ledger.stating(label=label))
+    return replace(live, planned=replace(live.planned, job=labelled))
 
 
 def _mark(token: str) -> str:
@@ -399,11 +401,13 @@ class SyntheticRowMaker:
             self._work = work = _Work(token)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", UserWarning)
-                rows = synthetic_rows(json.loads(record.read_text(encoding="utf-8")), number, progress=work.report)
-            if rows.num_rows > _MOST:
-                raise ArgumentError(f"the table has about {rows.num_rows:,} rows: say {_FIELD}, at most {_MOST:,}.")
-            write_whole(record.with_name(ROWS_FILE), frame_as_csv(rows, harmless=True))
-            words = [f"{rows.num_rows:,} rows are made. They follow from released numbers, and cost nothing."]
+                made_rows = synthetic_rows(json.loads(record.read_text(encoding="utf-8")), number, progress=work.report)
+            if made_rows.num_rows > _MOST:
+                raise ArgumentError(
+                    f"the table has about {made_rows.num_rows:,} rows: say {_FIELD}, at most {_MOST:,}."
+                )
+            write_whole(record.with_name(ROWS_FILE), frame_as_csv(made_rows, harmless=True))
+            words = [f"{made_rows.num_rows:,} rows are made. They follow from released numbers, and cost nothing."]
             words += [_sentence(str(one.message)) for one in caught if issubclass(one.category, UserWarning)]
             return {"text": " ".join(words), "there": True}
         except _StoppedError:
@@ -426,15 +430,15 @@ class SyntheticRowMaker:
         return {}
 
 
-def _number(held: object) -> int | None:
-    if held is None or (isinstance(held, str) and not held.strip()):
+def _number(text: object) -> int | None:
+    if text is None or (isinstance(text, str) and not text.strip()):
         return None
-    if not isinstance(held, str):
+    if not isinstance(text, str):
         raise ArgumentError(f"{_FIELD} does not fit: write a number, such as 1000, or leave it empty.")
-    found = whole().read(_FIELD, held.strip())
-    if not 1 <= int(found) <= _MOST:
-        raise ArgumentError(f"{_FIELD} does not fit, got {held.strip()!r}: write a number from 1 to {_MOST:,}.")
-    return int(found)
+    number = whole().read(_FIELD, text.strip())
+    if not 1 <= int(number) <= _MOST:
+        raise ArgumentError(f"{_FIELD} does not fit, got {text.strip()!r}: write a number from 1 to {_MOST:,}.")
+    return int(number)
 
 
 def _sentence(text: str) -> str:

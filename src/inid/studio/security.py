@@ -54,9 +54,9 @@ class Secrets:
 class Guard:
     """Lets the page's own requests through, refuses all others, and sets the headers of every answer."""
 
-    def __init__(self, app: ASGIApp, *, own: Secrets, port: int) -> None:
+    def __init__(self, app: ASGIApp, *, secrets: Secrets, port: int) -> None:
         self._app = app
-        self._own = own
+        self._own = secrets
         self._hosts = {f"127.0.0.1:{port}", f"localhost:{port}"} | ({"127.0.0.1", "localhost"} if port == 80 else set())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -114,8 +114,8 @@ class Guard:
         return {**scope, "path": scope["path"].removeprefix(head)}
 
 
-def _same(given: str, own: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "replace"), own.encode())
+def _same(given: str, secret: str) -> bool:
+    return hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode())
 
 
 def _limited(receive: Receive) -> Receive:

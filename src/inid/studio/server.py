@@ -94,14 +94,14 @@ class Studio:
         )
         table, file = body.get("table"), file_facts(body.get("file"))
         try:
-            found = [*self.planner.columns(table, file), *computed]
+            available = [*self.planner.columns(table, file), *computed]
         except ArgumentError as error:
             if error.code not in ("separator_unclear", "separator_absent"):
                 raise
             return {"separators": views.separator_choices(self.planner.separators(table))}
         written = [f"{term}: {text}" for term, text in self.planner.written(table, file)]
-        kinds = {column.name: column.kind for column in found}
-        return views.columns_parts(found) | {"names": list(kinds), "kinds": kinds, "written": written}
+        kinds = {column.name: column.kind for column in available}
+        return views.columns_parts(available) | {"names": list(kinds), "kinds": kinds, "written": written}
 
     def plan(self, body: Any) -> dict[str, Any]:
         """The plan of a form: the figures of `inid plan --json`, except those that take longer, and how they look."""
@@ -114,11 +114,14 @@ class Studio:
 
     def details(self, body: Any) -> dict[str, Any]:
         """What takes a moment longer; given up when the same tab asks again."""
-        tab, turn = _tab(body), integer("turn", body.get("turn", 0), least=0, cure="count the requests of a tab")
-        self._turns[tab] = turn
+        tab, request_number = (
+            _tab(body),
+            integer("turn", body.get("turn", 0), least=0, cure="count the requests of a tab"),
+        )
+        self._turns[tab] = request_number
         form = body.get("form")
         live = self.planner.plan(form)
-        curve = self.planner.curve(form, lambda: self._turns.get(tab) == turn)
+        curve = self.planner.curve(form, lambda: self._turns.get(tab) == request_number)
         return {"figures": live.planned.summary.to_dict(), "html": views.details_part(live, curve)}
 
     def prepare(self, body: Any) -> dict[str, Any]:
@@ -247,7 +250,7 @@ def make_app(studio: Studio, port: int) -> Guard:
     routes = [Route("/open", opened), *(Route(path, shown) for path in _PAGES), Route("/static/{name}", static)]
     routes += [Route("/download/{token}/{name}", download), Route("/stream-file/{name}", download_stream)]
     routes += [Route(f"/api/{name}", _answering(work), methods=["POST"]) for name, work in works.items()]
-    return Guard(Starlette(routes=routes), own=studio.own, port=port)
+    return Guard(Starlette(routes=routes), secrets=studio.own, port=port)
 
 
 def _answering(work: Callable[[Any], dict[str, Any]]) -> Callable[[Request], Any]:

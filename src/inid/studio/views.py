@@ -123,10 +123,10 @@ _SCRIPTS = ("form.js", "asking.js", "questions.js", "rows.js", "lists.js", "pick
 
 def _fields(place: str, page: str = "table", *groups: str) -> list[Key]:
     """The keys with a field in some part of a page; a stream is asked less, and has no part of its own ledger."""
-    found = [one for one in keys(*groups) if one.place == place]
+    fields = [one for one in keys(*groups) if one.place == place]
     if page == "stream":
-        return [one for one in found if one.name in OPEN_KEYS and (one.group != "ledger" or place == "promise")]
-    return [one for one in found if page != "explore" or one.group != "ledger"]
+        return [one for one in fields if one.name in OPEN_KEYS and (one.group != "ledger" or place == "promise")]
+    return [one for one in fields if page != "explore" or one.group != "ledger"]
 
 
 _TEMPLATES.globals |= {"key": key, "fields": _fields}
@@ -166,21 +166,23 @@ def columns_parts(columns: Sequence[Column]) -> dict[str, str]:
     }
 
 
-def separator_choices(found: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
+def separator_choices(names_of: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
     """What may separate the names of a first line, each with the names that it makes."""
     words: Mapping[str, str] = vars(key("separator").type)["known"]
-    return [{"word": word, "text": f"{words[word]}: {listed(names)}"} for word, names in found.items()]
+    return [{"word": word, "text": f"{words[word]}: {listed(names)}"} for word, names in names_of.items()]
 
 
 def plan_parts(live: LivePlan, released: bool = False) -> dict[str, str]:
     """What is shown of a plan at once."""
-    summary, stated = live.planned.summary, live.planned.query is None
+    summary, has_sensitivity = live.planned.summary, live.planned.query is None
     has_tolerances = _has_tolerances(live)
     facts = [(_near(live), "numbers are expected within their tolerance")] if has_tolerances else []
     facts.append((str(summary.noise.mechanism).capitalize(), f"noise, on {summary.dimension:,} numbers"))
     if summary.opponent is not None:
         gain = plain_ratio(summary.gains["spr"])
-        facts.insert(0 if stated else len(facts), (f"{gain}×", f"as much {_error_name(live)} with {summary.opponent}"))
+        facts.insert(
+            0 if has_sensitivity else len(facts), (f"{gain}×", f"as much {_error_name(live)} with {summary.opponent}")
+        )
     return {
         "facts": rendered("facts.html", facts=facts, remark=summary.remark, gain=_gain(live)),
         "inside": rendered("inside.html", notes=summary.inside),
@@ -189,8 +191,8 @@ def plan_parts(live: LivePlan, released: bool = False) -> dict[str, str]:
             "its tolerance" if has_tolerances else "a default tolerance, as none is stated",
             compared=summary.opponent is not None,
         ),
-        "profile": rendered("profile.html", rows=profile(summary)) if stated else "",
-        "preview": "" if stated else _preview(live),
+        "profile": rendered("profile.html", rows=profile(summary)) if has_sensitivity else "",
+        "preview": "" if has_sensitivity else _preview(live),
         "ledger": _ledger(live, released),
         "promise": _promise(live),
     }
@@ -228,13 +230,13 @@ def _preview_table(line: PlanLine, question: Any, by: Mapping[str, Any], level: 
     half = line.deviation / kind.deviation * kind.quantile(1 - level)
     bounds = getattr(question, "bounds", {}).get(shown["column"]) if shown["statistic"] in _WITHIN_LIMITS else None
     text = plain_number(half, 2)
-    own = [plain_number(error / line.deviation * half, 2) for error in line.by_group]
+    cells = [plain_number(error / line.deviation * half, 2) for error in line.by_group]
     groups = list(product(*(map(str, entry) for entry in by.values()))) if by and shown["statistic"] else []
     several = f"each of {line.cells:,} numbers" if (line.cells or 1) > 1 else "in all"
     return shown | {
         "title": shown["title"] + (f" by {' and '.join(by)}" if groups else ""),
         "names": list(by) if groups else [],
-        "rows": [(keys, own[at] if own else text) for at, keys in enumerate(groups[:_MOST_GROUPS])]
+        "rows": [(keys, cells[at] if cells else text) for at, keys in enumerate(groups[:_MOST_GROUPS])]
         or [((several,), text)],
         "more": len(groups) - _MOST_GROUPS,
         "picture": expected_range(bounds, half, f"{text} of {bounds[0]:g} to {bounds[1]:g}") if bounds else "",
@@ -254,8 +256,8 @@ def _titled(label: str) -> dict[str, Any]:
 
 def _has_tolerances(live: LivePlan) -> bool:
     """Whether anybody said which errors they could live with; else a tolerance is only the usual one."""
-    stated = [part.own.values for part in live.planned.job.parts.values()]
-    is_stated = any("tolerance" in own or "weights" in own for own in stated)
+    noise_choices = [part.own.values for part in live.planned.job.parts.values()]
+    is_stated = any("tolerance" in noise_values or "weights" in noise_values for noise_values in noise_choices)
     return is_stated and any(line.tolerance for line in live.planned.summary.lines)
 
 
@@ -282,13 +284,13 @@ def details_part(live: LivePlan, curve: Curve | None) -> dict[str, str]:
     shown = ""
     if curve is not None and curve.points:
         size = float(live.planned.budget.to_dict()[curve.key])
-        stated = all(line.tolerance for line in summary.lines)
-        unit = "times the tolerance" if stated else "in the numbers' own units"
+        has_targets = all(line.tolerance for line in summary.lines)
+        unit = "times the tolerance" if has_targets else "in the numbers' own units"
         kinds = ("spr", "plan") if summary.opponent is not None else ("plan",)
-        drawn = error_curve(curve.points, (size, typical_error(summary)), curve.key, unit, kinds)
+        chart = error_curve(curve.points, (size, typical_error(summary)), curve.key, unit, kinds)
         shown = rendered(
             "curve.html",
-            drawn=drawn,
+            drawn=chart,
             key=curve.key,
             unit=unit,
             other=(summary.opponent or "").removeprefix("an "),
@@ -414,9 +416,9 @@ def rendered(template: str, /, **context: Any) -> str:
 def stream_plan_parts(live: LiveStream) -> dict[str, str]:
     """What is shown of a plan at once."""
     plan = live.plan
-    wanted = "totals" if plan.choice.want == "totals" else f"its {plan.choice.want}"
+    target = "totals" if plan.choice.want == "totals" else f"its {plan.choice.want}"
     facts = [
-        (f"{plain_ratio(plan.gain)}×", f"as much error in {wanted} with independent periods"),
+        (f"{plain_ratio(plan.gain)}×", f"as much error in {target} with independent periods"),
         (f"{len(plan.periods):,}", f"periods, {plan.periods[0]} to {plan.periods[-1]}"),
         (plan.noise.mechanism.capitalize(), f"noise, on {plan.noise.dimension:,} numbers of each period"),
     ]
@@ -448,8 +450,8 @@ def _stream_preview(live: LiveStream, promise: str) -> str:
     tables = []
     for label, error in plan.statistics[:_MOST_TABLES]:
         adds_up = label.startswith(("count", "sum", "histogram"))
-        rows = [((name,), plain_number(error * spread * times, 2)) for name, spread in spans[: 1 + adds_up]]
-        tables.append(_titled(label) | {"names": ["of"], "rows": rows, "more": 0, "picture": "", "over": False})
+        lines = [((name,), plain_number(error * spread * times, 2)) for name, spread in spans[: 1 + adds_up]]
+        tables.append(_titled(label) | {"names": ["of"], "rows": lines, "more": 0, "picture": "", "over": False})
     return rendered(
         "preview.html",
         source=live.name or "",
@@ -479,7 +481,7 @@ def stream_parts(shown: ShownStream) -> dict[str, str]:
     """A stream that is there: how far it is, its picture, and its numbers."""
     blocks = stream_blocks(shown.results, TOO_NOISY, shown.facts)
     columns = shown.facts.question.column_facts()
-    drawn = "" if shown.bands is None else totals_chart(shown.bands, shown.periods)
+    chart = "" if shown.bands is None else totals_chart(shown.bands, shown.periods)
     files = [(name, FILE_WORDS[name]) for name in STREAM_FILES] if shown.released else []
     return {
         "stream": rendered("stream_state.html", shown=shown),
@@ -488,7 +490,7 @@ def stream_parts(shown: ShownStream) -> dict[str, str]:
             shown=shown,
             files=files,
             missing=shown.results[-1].missing if shown.results else (),
-            picture=drawn,
+            picture=chart,
             name="" if shown.bands is None else shown.bands.name,
             note=shown.facts.who_is_left_out(),
             estimates=estimates_section(blocks, shown.level, TOO_NOISY, columns=columns) if blocks else "",

@@ -49,10 +49,10 @@ def neighbours_of(
     draw = np.random.default_rng(seed)
     frame, back = _as_frame(table)
     for at in range(many):
-        rows = int(draw.integers(1, most_rows + 1))
+        size = int(draw.integers(1, most_rows + 1))
         if relation == "add_remove" and at % 2:
-            changed = _with_rows(frame, _new_rows(frame, rows, draw, person, finite=finite))
-            yield f"{_rows(rows)} more", back(changed)
+            changed = _with_rows(frame, _new_rows(frame, size, draw, person, finite=finite))
+            yield f"{_rows(size)} more", back(changed)
             continue
         gone = _rows_of_one(frame, draw, person)
         if relation == "add_remove":
@@ -97,17 +97,17 @@ def _rows_of_one(frame: Any, draw: np.random.Generator, person: str | None) -> A
     return (frame[person] == frame[person].iloc[at]).to_numpy()
 
 
-def _new_rows(frame: Any, rows: int, draw: np.random.Generator, person: str | None, *, finite: bool) -> Any:
+def _new_rows(frame: Any, number: int, draw: np.random.Generator, person: str | None, *, finite: bool) -> Any:
     import pandas as pd
 
     columns = {}
     for name in frame.columns:
         column = frame[name]
         strange = _strange(column, finite=finite)
-        drawn = [column.iloc[int(draw.integers(len(column)))] for _ in range(2)]
+        values_drawn = [column.iloc[int(draw.integers(len(column)))] for _ in range(2)]
         ends = [column.min(), column.max()] if pd.api.types.is_numeric_dtype(column) else []
-        values = [*drawn, *ends, *strange]
-        columns[name] = pd.Series([values[int(draw.integers(len(values)))] for _ in range(rows)], dtype=object)
+        values = [*values_drawn, *ends, *strange]
+        columns[name] = pd.Series([values[int(draw.integers(len(values)))] for _ in range(number)], dtype=object)
     new = pd.DataFrame(columns)
     if person is not None:
         new[person] = _new_person(frame[person])

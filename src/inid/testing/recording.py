@@ -204,9 +204,9 @@ def _compared(one: Recording, two: Recording, changes: int) -> Comparison:
         violations.append(Violation("NaN", "a number before noise is NaN or infinite"))
         return Comparison(tuple(violations), (), one.numbers)
     violations += [
-        Violation("double spending", f"{drawn} numbers get noise where {paid} were charged (charge {at + 1})")
-        for at, (drawn, paid) in enumerate(zip(*_counts(one), strict=True))
-        if paid is not None and drawn > paid
+        Violation("double spending", f"{number} numbers get noise where {paid} were charged (charge {at + 1})")
+        for at, (number, paid) in enumerate(zip(*_counts(one), strict=True))
+        if paid is not None and number > paid
     ]
     spent: list[float] = []
     for what, law, claim, cost in _costs(one, two, changes):
@@ -235,12 +235,12 @@ def _shape(draw: Draw) -> object:
 
 def _counts(run: Recording) -> tuple[list[int], list[int | None]]:
     """For every charge, how many numbers got noise and how many were charged; None where the plans do not say."""
-    drawn = [sum(len(d.values) for d in run.draws if d.charge == at and _counted(d)) for at in range(len(run.charges))]
+    counts = [sum(len(d.values) for d in run.draws if d.charge == at and _counted(d)) for at in range(len(run.charges))]
     paid = [
         sum(plan.dimension for plan in plans) if all(isinstance(plan, NoisePlan) for plan in plans) else None
         for plans in run.charges
     ]
-    return drawn, paid
+    return counts, paid
 
 
 def _counted(draw: Draw) -> bool:

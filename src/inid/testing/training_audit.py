@@ -210,9 +210,9 @@ def audit_training(
     loader = DataLoader(TensorDataset(*dataset), batch_size=batch_size)
     private = make(module=model, optimizer=optimizer, data_loader=loader)
     for _ in range(arguments.integer("epochs", epochs, least=1, cure=cure)):
-        for *rows, target, weight in private.data_loader:
+        for *features, target, weight in private.data_loader:
             private.optimizer.zero_grad()
-            private.backward(row_loss, private.module(*rows), target, weight)
+            private.backward(row_loss, private.module(*features), target, weight)
             private.optimizer.step()
     if kind == "gradient":
         scores = model.canary.weight.detach()[:number, 0].double().cpu().numpy()
@@ -266,7 +266,7 @@ def _with_gradients(
     weight = torch.full((ordinary + number,), -1.0)  # of canaries: 0 out, 1 in; ordinary examples have -1
     weight[ordinary:] = torch.from_numpy(inside).float()
     place = torch.arange(number) % ordinary
-    rows = [torch.cat([part, part[place]]) for part in (inputs, targets)]
+    doubled = [torch.cat([part, part[place]]) for part in (inputs, targets)]
 
     class WithCanaries(torch.nn.Module):
         def __init__(self) -> None:
@@ -285,7 +285,7 @@ def _with_gradients(
         usual = loss(output[..., :-1].reshape(*output.shape[:-1], *shape), target).reshape(())
         return torch.where(of_canary < 0, usual, -_STEEP * of_canary.clamp(min=0) * output[..., -1].reshape(()))
 
-    return (rows[0], which, rows[1], weight), WithCanaries(), row_loss
+    return (doubled[0], which, doubled[1], weight), WithCanaries(), row_loss
 
 
 def _with_examples(

@@ -114,7 +114,7 @@ def test_numbers_have_sensible_digits():
         "34.9",
         "35.1",
     )
-    assert digits_for([(23.4, 15.1, 31.7)], whole=True).three((23.4, 15.1, 31.7)) == ("23", "15", "32")
+    assert digits_for([(23.4, 15.1, 31.7)], integral=True).three((23.4, 15.1, 31.7)) == ("23", "15", "32")
     assert digits_for([(38.6421, 38.6391, 38.6450)]).three((38.6421, 38.6391, 38.6450)) == ("38.64", "38.63", "38.65")
     assert digits_for([(0.3816, 0.3808, 0.3828)], percent=True).three((0.3816, 0.3808, 0.3828)) == (
         "38.16 %",

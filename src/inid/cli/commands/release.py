@@ -127,7 +127,7 @@ def run_job(console: Console, job: Job, title: str | None = None) -> ReleasedJob
 def _released(console: Console, planned: PlannedJob, title: str | None, charge: OneCharge) -> ReleasedJob:
     try:
         with console.working("Summing and adding noise"):
-            return release_job(planned, title=title, note=console.note, named=flag_name, charge=charge)
+            return release_job(planned, title=title, note=console.note, name_of=flag_name, charge=charge)
     except BudgetError as error:
         raise CommandError(sentence_of(error, "command"), ExitCode.REFUSED) from None
 

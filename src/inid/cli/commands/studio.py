@@ -63,8 +63,8 @@ def _without_files(job: Mapping[str, Any]) -> dict[str, Any]:
     """A job without the files that it writes: the page has names of its own for them."""
     keys = {name: value for name, value in job.items() if name not in _OUTPUTS}
     if isinstance(questions := keys.get("question"), Mapping):
-        options = {name: stated for name, stated in questions.items() if isinstance(stated, Mapping)}
-        keys["question"] = dict(questions) | {name: _without_files(stated) for name, stated in options.items()}
+        options = {name: fields for name, fields in questions.items() if isinstance(fields, Mapping)}
+        keys["question"] = dict(questions) | {name: _without_files(fields) for name, fields in options.items()}
     return keys
 
 
