@@ -122,11 +122,12 @@ def train_once(training, loss=squares, unwrap=lambda output: output):
 
 
 def sums(model, x, *, loss=squares, unwrap=lambda output: output, **options):
-    """The clipped sums of one step over all of x, parameter by parameter."""
+    """The clipped sums of one step over all of x, parameter by parameter; 0 of one that no layer uses."""
     with unsafe_no_noise():
         training = private(model, x, **options)
         train_once(training, loss, unwrap)
-    return {name: p.grad for name, p in training.module.named_parameters() if p.requires_grad}
+    trained = [(name, p) for name, p in training.module.named_parameters() if p.requires_grad]
+    return {name: torch.zeros_like(p) if p.grad is None else p.grad for name, p in trained}
 
 
 def groups_of(model, clipping="per_layer", groups=None):

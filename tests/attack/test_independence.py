@@ -265,7 +265,7 @@ def test_layers_that_are_left_out_by_chance_train(name):
 @pytest.mark.parametrize("start", [1, 20, 50])
 def test_layers_that_are_in_few_draws_are_found_by_more_of_them(start, monkeypatch):
     """A layer that no draw for the plan has called comes in a later one."""
-    monkeypatch.setattr(check, "_SEEDS", itertools.count(start))
+    monkeypatch.setattr(check, "_FIRST_SEED", start)
     monkeypatch.setattr(check, "_CHANCES", 2)
     random.seed(3)
     training = private(Dropped(lambda: random.random() - 0.4), X)  # noqa: S311 - what models draw from

@@ -56,7 +56,7 @@ _ROUNDING = 2.0**10  # units of rounding that such a run may differ by, at most
 _COARSE = 2.0**-4  # how far outputs may differ that are computed in two ways, relative to how they vary by example
 _SHOWN = 300  # characters of an error
 _ZEROS = "zeros"  # in the place of gradients that are all 0
-_SEEDS = count(1)  # another for every check
+_FIRST_SEED = 1  # of the checks of one training, whatever ran before in the process
 _ELSEWHERE = "another process, which runs the private module together with this one, refuses it: see what it says."
 
 
@@ -65,6 +65,7 @@ class Independence:
 
     def __init__(self, module: nn.Module, device: torch.device, drawn: BatchState, example: object = None) -> None:
         self._module, self._device, self._drawn, self._example = module, device, drawn, example
+        self._seeds = count(_FIRST_SEED)  # another for every check
 
     def signature(self, args: tuple[Any, ...], kwargs: dict[str, Any], rows: int) -> object:
         """What calls may depend on besides the values."""
@@ -84,7 +85,8 @@ class Independence:
         """The plan of the calls of a model that keeps examples apart; at full size, or with few rows."""
         check_module(self._module)
         made_up = MadeUp(args, kwargs, rows, self._module, self._example)
-        check = _Check(model, self._module, self._device, made_up, self._drawn.views_of(rows), full)
+        views = self._drawn.views_of(rows)
+        check = _Check(model, self._module, self._device, made_up, views, next(self._seeds), full)
         try:
             return self._tried(check, args, kwargs)
         except GuaranteeError:
@@ -212,11 +214,12 @@ class _Check:
         device: torch.device,
         made_up: MadeUp,
         views: int,
+        seed: int,
         full: bool,
     ) -> None:
         self._model, self._module, self._made_up, self._views, self._full = model, module, made_up, views, full
         self._gpus = [device] if device.type == "cuda" else []
-        self._seed = next(_SEEDS)
+        self._seed = seed
         self._keep = self._settled = False
         self._chances = _CHANCES
         self._widened: GuaranteeError | None = None

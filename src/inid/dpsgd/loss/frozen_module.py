@@ -29,6 +29,7 @@ class FrozenModule:
         if not isinstance(module, nn.Module):
             raise ArgumentError(f"frozen takes a torch.nn.Module, got {type(module).__name__}: pass the teacher.")
         self.module, self._drawn = module, drawn
+        self._looks: dict[torch.device, Independence] = {}
         self._plans: dict[object, CallPlan] = {}
         self._calls: Counter[object] = Counter()
 
@@ -39,7 +40,8 @@ class FrozenModule:
         if not leaves or not all(self._drawn.holds(leaf, look=True) for leaf in leaves):
             return self.module(*args, **kwargs)
         rows = rows_in(args, kwargs)
-        look = Independence(self.module, cast("Tensor", first_tensor(args, kwargs)).device, self._drawn)
+        device = cast("Tensor", first_tensor(args, kwargs)).device
+        look = self._looks.setdefault(device, Independence(self.module, device, self._drawn))
         key = look.signature(args, kwargs, rows)
         self._calls[key] += 1
         if self._calls[key].bit_count() == 1:
