@@ -228,7 +228,7 @@ def test_frames_take_labels_whole_numbers_and_flags(frame):
     ]
     assert list(made.columns) == [*plain.columns, "too_noisy"]
     assert set(made["std_key"]) == {"women", "M", "(other)"}
-    assert set(made["age"]) == {"", "newborn", "1", "2", "3", "4", "(other)"}
+    assert set(made["age"]) == {None, "newborn", "1", "2", "3", "4", "(other)"}
     whole = result.to_frame(tidy=True, integers=True)
     assert (whole["estimate"] >= 0).all()
     assert (whole["estimate"] == whole["estimate"].round()).all()
