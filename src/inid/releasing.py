@@ -135,13 +135,23 @@ class Draw(Protocol):
 
 @dataclass(frozen=True)
 class AddNoise:
-    """The planned noise is added to each number."""
+    """The planned noise is added to each number, of the plan's coordinates from `start` on."""
+
+    start: int = 0
 
     def draw(self, exact: Any, noise: NoisePlan, source: RandomSource) -> Drawn:
         """The noisy numbers."""
         if isinstance(noise, StaircasePlan):
-            return Drawn(noise.draw(exact, source))
-        return Drawn(add_noise(exact, noise.scales, noise.mechanism, source))
+            return Drawn(noise.draw(exact, source, self.start))
+        scales = noise.scales[self.start : self.start + len(exact)]
+        return Drawn(add_noise(exact, scales, noise.mechanism, source))
+
+
+def check_parts(noise: NoisePlan, starts: Sequence[int]) -> None:
+    """Refuse, before a charge, a plan that cannot be drawn in parts that begin at these coordinates."""
+    if isinstance(noise, StaircasePlan):
+        for start in starts:
+            noise.drawn_from(0, start)
 
 
 @dataclass(frozen=True, eq=False)

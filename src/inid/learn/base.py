@@ -23,7 +23,8 @@ from inid.learn.inputs import Labels, Matrix, read_labels, read_matrix
 from inid.learn.not_private_steps import readers_around, warn_of_readers
 from inid.learn.parameters import estimator, read_keywords
 from inid.learn.significance import noise_diagnosis, warn_of_noise
-from inid.planning import NoisePlan, plan_independent
+from inid.mechanisms import MechanismChoice
+from inid.planning import NoisePlan, StaircasePlan, plan_independent
 from inid.promises import Budget, PureDP
 from inid.sets import Neighbours, Sensitivity
 from inid.tables import Table
@@ -47,9 +48,16 @@ def read_relation(neighbours: object, ledger: Ledger | None) -> Neighbours:
     return next(one for one in _RELATIONS if one == word)
 
 
+def read_independent(mechanism: object) -> MechanismChoice:
+    """The noise of an estimator that draws its numbers one by one."""
+    words: tuple[MechanismChoice, ...] = ("auto", "gaussian", "laplace")
+    word = choice("mechanism", mechanism, words)
+    return next(one for one in words if one == word)
+
+
 def read_mechanism(mechanism: object, budget: Budget) -> Literal["gaussian", "laplace"]:
     """The noise of a release of one fixed shape: by default Gaussian, unless the promise is pure."""
-    word = choice("mechanism", mechanism, ("auto", "gaussian", "laplace"))
+    word = read_independent(mechanism)
     pure = isinstance(budget, PureDP) if word == "auto" else word == "laplace"
     return "laplace" if pure else "gaussian"
 
@@ -177,7 +185,8 @@ class NoisyEstimator(PrivateEstimator):
         neighbours: "zero_out" (one person's row becomes nothing, and the number of rows is public), "add_remove" (the
             number is secret, and released too) or "replace"; None takes the ledger's or the table's relation, else
             "zero_out".
-        mechanism: "auto", "gaussian" or "laplace".
+        mechanism: "auto", "gaussian" or "laplace"; of second moments also "staircase", drawn jointly, which "auto"
+            takes under a pure promise where its expected error is least.
         allocation: "optimal", "spr" or "iid".
 
     Attributes:
@@ -188,7 +197,7 @@ class NoisyEstimator(PrivateEstimator):
     _: KW_ONLY
     budget: Budget | None = None
     neighbours: Neighbours | None = None
-    mechanism: Literal["auto", "gaussian", "laplace"] = "auto"
+    mechanism: Literal["auto", "gaussian", "laplace", "staircase"] = "auto"
     allocation: Literal["optimal", "spr", "iid"] = "optimal"
 
     def _read_rows(self, X: Any, ledger: Ledger | None) -> tuple[Neighbours, Matrix]:
@@ -285,7 +294,9 @@ def fit_report(model: Any, X: Any = None, y: Any = None) -> str:
         f"  neighbours: {plan.sensitivity.neighbours}; noise: {plan.mechanism}; {plan.dimension} numbers released",
         "  spent on:",
     ]
-    lines += [f"    {name:<28} {share:6.1%}" for name, share in _spent(model, plan)]
+    spent = _spent(model, plan)
+    widest = max(28, *(len(name) for name, _ in spent))
+    lines += [f"    {name:<{widest}} {share:6.1%}" for name, share in spent]
     lines += [*_errors(model, plan)]
     diagnosis = noise_diagnosis(model)
     lines += [f"  NOISY: {diagnosis}"] * (diagnosis is not None)
@@ -330,8 +341,17 @@ def _spent(model: Any, plan: NoisePlan) -> list[tuple[str, float]]:
             "survival_": "events and exits by period",
         }
         return [(next((word for name, word in what.items() if hasattr(model, name)), "all steps of the descent"), 1.0)]
+    if isinstance(plan, StaircasePlan):  # a block is drawn, and spent, as a whole
+        return [(_contents(block.numbers, blocks), block.share) for block in plan.blocks]
     shares = plan.shares
     return [(name, float(shares[part].sum() / shares.sum())) for name, part in blocks]
+
+
+def _contents(numbers: Sequence[int], parts: Sequence[tuple[str, NDArray[np.intp]]]) -> str:
+    """What is drawn in one block of staircase noise."""
+    counts = [(name, np.isin(part, numbers).sum()) for name, part in parts]
+    listed = [name if name.startswith("the ") else f"{count} {name}" for name, count in counts if count]
+    return f"block of {', '.join(listed)}"
 
 
 def _errors(model: Any, plan: NoisePlan) -> Iterator[str]:
@@ -340,7 +360,7 @@ def _errors(model: Any, plan: NoisePlan) -> Iterator[str]:
     if not blocks or model.release_ is None:
         return
     rows = _rows(model)
-    spread = plan.scales * (math.sqrt(2 / math.pi) if plan.mechanism == "gaussian" else 1.0) / rows
+    spread = plan.mean_sizes / rows
     own = hasattr(model, "second_moment_") or hasattr(model, "components_")  # noise is planned in the columns' units
     units = "the columns' own units" if own else "units in which bounds are -1 and 1"
     yield f"  expected error of each, as a mean over {rows:,.0f} rows, in {units}:"

@@ -169,14 +169,12 @@ class PaidInference:
             used = np.append(np.arange(width), corner)
             return matrix[..., used[:, None], used], matrix[..., used, width], matrix[..., width, width]
 
-        laplace, rng = noise.mechanism == "laplace", np.random.default_rng(20_262)
-        deviation = noise.scales * (math.sqrt(2) if laplace else 1.0)
-        spread, size, ratio = parts(deviation)[0], np.ones(corner), told[0].ratio
+        rng = np.random.default_rng(20_262)
+        spread, size, ratio = parts(noise.std)[0], np.ones(corner), told[0].ratio
         matrix, score, square = parts(released.values)
         fixed = nearest_psd(matrix, size, spread)
         step = -ratio * np.linalg.solve(fixed, score)
-        draws = rng.laplace(size=(_DRAWS, noise.dimension)) if laplace else rng.normal(size=(_DRAWS, noise.dimension))
-        moved, slid, _ = parts(draws * noise.scales)
+        moved, slid, _ = parts(noise.sample(_DRAWS, rng))
         likely = nearest_psd(matrix - moved, size, spread)
         error = -(moved @ step + ratio * slid)
         # The dispersion c in units of u and v; known for labels.

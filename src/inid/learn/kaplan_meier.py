@@ -33,7 +33,7 @@ from inid.accounting import Ledger
 from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError
 from inid.figures import COLOURS, new_axes
-from inid.learn.base import NoisyEstimator, read_relation
+from inid.learn.base import NoisyEstimator, read_independent, read_relation
 from inid.learn.bounds import read_budget
 from inid.learn.inputs import Labels, Matrix, read_classes, read_column, read_labels, read_target
 from inid.learn.parameters import estimator
@@ -256,7 +256,7 @@ class PrivateKaplanMeier(NoisyEstimator):
         names = [None] if labels is None else read_classes(self.groups).tolist()
         count = left.times.shape[0]
         question = survival_question(len(edges) - 1, len(names), relation, None if relation == "add_remove" else count)
-        noise = question.plan(budget, mechanism=self.mechanism).noise
+        noise = question.plan(budget, mechanism=read_independent(self.mechanism)).noise
 
         def exact() -> Floats:
             with np.errstate(all="ignore"):

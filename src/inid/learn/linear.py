@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice, integer, real
 from inid.errors import ArgumentError
-from inid.learn.base import NoisyEstimator, read_mechanism
+from inid.learn.base import NoisyEstimator
 from inid.learn.bounds import (
     Bounds,
     one_hot_groups,
@@ -182,9 +182,8 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         start = planned.layout.i.size
         if planned.noise.dimension > start:
             part = slice(start, start + seen.size)
-            deviation = 1.0 if planned.noise.mechanism == "gaussian" else math.sqrt(2)
-            means, spread = (values[part] / moments.rows for values in (moments.release.values, planned.noise.scales))
-            return at_a_bound([named[at] for at in seen], means, spread * deviation)
+            means, spread = (values[part] / moments.rows for values in (moments.release.values, planned.noise.std))
+            return at_a_bound([named[at] for at in seen], means, spread)
         if moments.first is None or not self.fit_intercept:
             return None
         return at_a_bound([named[at] for at in seen], moments.first[seen], moments.first_spread[seen])
@@ -245,8 +244,8 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if not hasattr(self, "equations_"):
             raise ArgumentError('intervals exist for models that are solved from moments: use solver="moments".')
-        laplace, unit = self.plan_.mechanism == "laplace", self.equations_.unit
-        found, errors = coefficient_errors(self.equations_, self._quadratic, sampling=sampling, laplace=laplace)
+        unit = self.equations_.unit
+        found, errors = coefficient_errors(self.equations_, self._quadratic, sampling=sampling)
         low, high = (end[:, :-1] for end in quantile_ends(found, errors, level))
         factor = unit[self.n_features_in_ :, None] / unit[: self.n_features_in_]
         return (low * factor)[0] if self._flat else low * factor, (high * factor)[0] if self._flat else high * factor
@@ -262,9 +261,8 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         if not hasattr(self, "equations_") or not self._flat:
             raise ArgumentError("inference_ is of models with one target that are solved from moments.")
         equations, width = self.equations_, self.n_features_in_
-        laplace = self.plan_.mechanism == "laplace"
         with np.errstate(all="ignore"):
-            found, errors = coefficient_errors(equations, self._quadratic, sampling=True, laplace=laplace)
+            found, errors = coefficient_errors(equations, self._quadratic, sampling=True)
         unit, centre = equations.unit, self._centre
         dependent = self._complete_groups()
         parts, held = [found[0], errors[:, 0]], self.coef_
@@ -369,7 +367,7 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
                 constant=constant,
                 mean=mean,
                 neighbours=source.relation,
-                mechanism=read_mechanism(self.mechanism, budget) if preliminary else self.mechanism,
+                mechanism=self.mechanism,
                 allocation=self.allocation,
                 targets=outputs if self.fit_intercept else 0,
                 preliminary=preliminary,

@@ -18,7 +18,7 @@ from inid.accounting import Ledger
 from inid.arguments import Floats, choice, integer, real, shown
 from inid.errors import ArgumentError
 from inid.fixed_point import product_bits
-from inid.learn.base import NoisyEstimator
+from inid.learn.base import NoisyEstimator, read_independent
 from inid.learn.bounds import Bounds, clip_to_bounds, one_hot_groups, outside_groups, read_budget
 from inid.learn.inputs import read_matrix
 from inid.learn.moments.second_moments import symmetric
@@ -116,7 +116,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
             sensitivity = Sensitivity.box(np.append(reach, [1.0] * secret), neighbours=relation)
         weights, products = limits.weights(center, secret), width * (width + 1) // 2
         noise = plan_independent(
-            sensitivity, budget, mechanism=self.mechanism, allocation=self.allocation, weights=weights
+            sensitivity, budget, mechanism=read_independent(self.mechanism), allocation=self.allocation, weights=weights
         )
         largest = np.concatenate([np.full(products, norm**2), [norm] * (width * center), [1.0] * secret])
         noise = cover_answers(noise, most * largest)
@@ -158,7 +158,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         mean = means[products : products + width] if self.center else np.zeros(width)
         values, vectors = np.linalg.eigh(matrix - np.outer(mean, mean))
         self.mean_ = middle + mean
-        spread = self.plan_.scales[:products] / rows * (1.0 if self.plan_.mechanism == "gaussian" else math.sqrt(2))
+        spread = self.plan_.std[:products] / rows
         self._noise_diagnosis = components_diagnosis(values[::-1], kept, float(np.median(spread)))
         values, total = np.maximum(values[::-1][:kept], 0.0), float(np.maximum(values, 0.0).sum())
         self.components_ = np.ascontiguousarray(vectors[:, ::-1][:, :kept].T)

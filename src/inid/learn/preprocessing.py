@@ -1,6 +1,5 @@
 """Transformers for private pipelines: scalers, an imputer, quantiles, and encoders of public categories."""
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY
 from itertools import repeat
@@ -14,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from inid.accounting import Ledger
 from inid.arguments import Floats, choice, integer, shown
 from inid.errors import ArgumentError, MissingExtraError
-from inid.learn.base import NoisyEstimator, PrivateEstimator, read_relation
+from inid.learn.base import NoisyEstimator, PrivateEstimator, read_independent, read_relation
 from inid.learn.bounds import Bounds, EncodedBounds, clip_to_bounds, read_bounds, read_budget
 from inid.learn.inputs import entries, read_matrix, read_rows, remember_columns
 from inid.learn.parameters import estimator
@@ -108,7 +107,10 @@ class PrivateStandardScaler(OneToOneFeatureMixin, TransformerMixin, NoisyEstimat
         rows = None if secret else data.shape[0]
         units = Units.of(*self._clip_bounds, rows, centre=True, scale=True)
         noise = plan_independent(
-            column_sensitivity(width, relation), budget, mechanism=self.mechanism, allocation=self.allocation
+            column_sensitivity(width, relation),
+            budget,
+            mechanism=read_independent(self.mechanism),
+            allocation=self.allocation,
         )
         noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
         made = release(
@@ -118,7 +120,7 @@ class PrivateStandardScaler(OneToOneFeatureMixin, TransformerMixin, NoisyEstimat
         self.plan_, self.release_, self.private_ = noise, made, made.private
         known = max(float(made.values[-1]), 1.0) if rows is None else float(rows)
         found, self.n_rows_ = made.values[: 2 * width] / known, known
-        spread = noise.scales[width : 2 * width] / known * (1.0 if noise.mechanism == "gaussian" else math.sqrt(2))
+        spread = noise.std[width : 2 * width] / known
         mean = np.clip(found[:width], -1.0, 1.0)
         self.mean_ = units.centre + units.unit * mean
         self.var_ = units.unit**2 * np.clip(found[width:] - mean**2, np.minimum(spread, 1.0), 1.0)
@@ -165,7 +167,7 @@ class _FromQuantiles(OneToOneFeatureMixin, TransformerMixin, NoisyEstimator):  #
         frame, rows = _frame(names, data.floats()), None if relation == "add_remove" else data.shape[0]
         table = Table(frame, bounds=ends, neighbours=relation, rows=rows)
         query = table.quantiles({name: [*probabilities] for name in names})
-        made = query.plan(budget, mechanism=self.mechanism)
+        made = query.plan(budget, mechanism=read_independent(self.mechanism))
         released = query.release(made, ledger, label=type(self).__name__)
         self.plan_, self.private_ = made.noise, released.private
         self._end_fit(ledger)

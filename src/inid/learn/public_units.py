@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from inid.arguments import Floats
 from inid.fixed_point import Columns, fixed_columns, product_bits
 from inid.noise import limits
-from inid.planning import NoisePlan
+from inid.planning import NoisePlan, StaircasePlan
 from inid.sets import Neighbours, Sensitivity
 
 MOST_ROWS = 2**27  # a secret number of rows beyond this loses accuracy, not privacy
@@ -171,6 +171,8 @@ def cover_answers(noise: NoisePlan, largest: Floats | float) -> NoisePlan:
     keeps every promise, and here it is less than 4e-12 of the answer's own range.
     """
     scales = noise.run_scales
+    if isinstance(noise, StaircasePlan):  # whole numbers have no end
+        return noise
     if (limits(scales) >= largest)[scales > 0].all():
         return noise
     return replace(noise, run_scales=np.where(scales > 0, np.maximum(scales, _LEAST_SCALE * largest), scales))

@@ -12,7 +12,7 @@ from inid.planning.plan import (  # the function: from here on it stands where t
     plan,
     plan_independent,
 )
-from inid.planning.staircase_plan import StaircasePlan
+from inid.planning.staircase_plan import StaircasePlan, staircase_plan
 
 __all__ = [
     "AccuracyPlan",
@@ -23,4 +23,5 @@ __all__ = [
     "plan",
     "plan_for_accuracy",
     "plan_independent",
+    "staircase_plan",
 ]

@@ -178,6 +178,14 @@ class NoisePlan:
         return self._expanded(self.run_scales * math.sqrt(self.law.variance))
 
     @property
+    def mean_sizes(self) -> Floats:
+        """E|T| of each coordinate's noise.
+
+        :meta private:
+        """
+        return self._expanded(self.run_scales * 2.0 ** self.law.log2_moment(1))
+
+    @property
     def shares(self) -> Floats:
         """The part of the privacy resource each coordinate takes: (lambda_i/sigma_i)^2/mu^2, or (lambda_i/beta_i)/eps.
 
@@ -216,6 +224,14 @@ class NoisePlan:
         [((2,), 0.81), ((0, 1), 0.19)]
         """
         return ()
+
+    def sample(self, count: int, rng: np.random.Generator) -> Floats:
+        """Draws of the noise from a public generator, a line each: for intervals of what was released, never for noise.
+
+        :meta private:
+        """
+        draw = rng.normal if self.mechanism == "gaussian" else rng.laplace
+        return np.asarray(draw(size=(count, self.dimension)) * self.scales)
 
     @property
     def runs(self) -> list[tuple[float, int]]:

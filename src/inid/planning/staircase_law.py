@@ -131,6 +131,14 @@ def joint_quantile(law: BlockLaw, failure: float) -> list[int]:
     return [int(a * high * (1 if steps.stride == 1 else 1 + 1e-6)) for a in law.reaches]
 
 
+def sample(law: BlockLaw, count: int, rng: np.random.Generator) -> Floats:
+    """Draws of a block in steps of its grid, a line each, with one k for all of its numbers: for intervals alone."""
+    steps = steps_of(law)
+    at = np.minimum(np.searchsorted(np.cumsum(steps.p), rng.random(count), side="right"), steps.p.size - 1)
+    radii = np.multiply.outer(steps.k[at], np.array(law.reaches, np.float64)) + np.array(law.offsets, np.float64)
+    return np.asarray(np.rint(rng.uniform(-1.0, 1.0, radii.shape) * (radii + 0.5)))
+
+
 @dataclass(frozen=True)
 class StepLoss:
     """What one block reveals: a loss of -epsilon, 0 or epsilon, P(+) = chance; both rounded up."""

@@ -21,6 +21,7 @@ for one number; Kulesza, Suresh and Wang 2025 in any norm, optimal for costs tha
 squares is not).
 """
 
+import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -183,6 +184,7 @@ def staircase_plan(
     weights: Floats | None = None,
     order: float = 2,
     steps: Floats | None = None,
+    parts: Sequence[int] = (),
 ) -> "StaircasePlan":
     """The blocks of least error under the largest pure epsilon that implies the promise.
 
@@ -196,6 +198,7 @@ def staircase_plan(
         weights: alpha, one per run or per coordinate.
         order: p of the error.
         steps: The grid of each coordinate, where values are known to lie on one: whole numbers, fixed-point sums.
+        parts: Where parts begin that are drawn one after the other: no block has numbers of two of them.
 
     Raises:
         ArgumentError: The set is no box, or the order is too large.
@@ -225,7 +228,7 @@ def staircase_plan(
     )
     moved = np.flatnonzero(reach > 0)
     best: StaircasePlan | None = None
-    for blocks in _candidates(reach, grid, alpha, moved, pure, order, allocation):
+    for blocks in _candidates(reach, grid, alpha, moved, pure, order, allocation, parts):
         candidate = StaircasePlan.of(sensitivity, pure, allocation, order, weights, blocks, grid, promise=budget)
         if best is None or candidate.log2_error < best.log2_error:
             best = candidate
@@ -254,7 +257,14 @@ def pure_promise(budget: Budget) -> PureDP:
 
 
 def _candidates(
-    reach: Floats, grid: Floats, alpha: Floats, moved: Any, pure: PureDP, order: float, allocation: Allocation
+    reach: Floats,
+    grid: Floats,
+    alpha: Floats,
+    moved: Any,
+    pure: PureDP,
+    order: float,
+    allocation: Allocation,
+    parts: Sequence[int],
 ) -> Iterator[list[Drawn]]:
     """Blocks with their laws, to be compared by the error that they have."""
     if not moved.size:
@@ -267,31 +277,34 @@ def _candidates(
         math.ceil(Fraction(limit) / Fraction(step))
         for limit, step in zip(limits.tolist(), grid[moved].tolist(), strict=True)
     ]
-    one, single = [list(range(len(w)))], [[at] for at in range(len(w))]
+    starts = [0, *np.searchsorted(moved, parts).tolist(), len(w)]
+    one = [list(range(start, end)) for start, end in itertools.pairwise(starts) if end > start]
+    single = [[at] for at in range(len(w))]
     if allocation == "iid":
         most = Fraction(float(limits.max()))
         reaches = [math.ceil(most / Fraction(step)) for step in grid[moved].tolist()]
-        choices = [(one, [1.0])]
+        choices = [(one, _shares_of(one, np.where(w > 0, w.max(), 0.0), float(epsilon), order))]
     elif allocation == "spr":
         choices = [(single, [1.0] * len(w))]
     else:
-        runs = _runs_of(w, order)
+        runs = [[part[at] for at in run] for part in one for run in _runs_of(w[part], order)]
+        longest = max(len(part) for part in one)
         partitions = (
-            [runs] + ([one] if runs != one and len(w) <= _LONGEST else []) + ([single] if len(runs) < len(w) else [])
+            [runs] + ([one] if runs != one and longest <= _LONGEST else []) + ([single] if len(runs) < len(w) else [])
         )
         choices = [(blocks, _shares_of(blocks, w, float(epsilon), order)) for blocks in partitions]
     costs = ((alpha[moved] / alpha[moved].max()) * (grid[moved] / grid[moved].max())) ** order
     for blocks, shares in choices:
-        parts = [Fraction(share) for share in shares]
-        total = sum(parts)
+        exact = [Fraction(share) for share in shares]
+        total = sum(exact)
         yield [
             (
                 tuple(int(moved[at]) for at in block),
                 block_law(
-                    [reaches[at] for at in block], epsilon * part / total, order, [float(costs[at]) for at in block]
+                    [reaches[at] for at in block], epsilon * share / total, order, [float(costs[at]) for at in block]
                 ),
             )
-            for block, part in zip(blocks, parts, strict=True)
+            for block, share in zip(blocks, exact, strict=True)
         ]
 
 
@@ -359,6 +372,14 @@ class StaircasePlan(NoisePlan):
     def std(self) -> Floats:
         """The standard deviation of each coordinate's noise, an array of length K."""
         return self.scales
+
+    @property
+    def mean_sizes(self) -> Floats:
+        """E|T| of each coordinate's noise.
+
+        :meta private:
+        """
+        return np.exp2(self._log2_moments(1.0))
 
     @property
     def shares(self) -> Floats:
@@ -437,16 +458,43 @@ class StaircasePlan(NoisePlan):
         """Laplace ratios that dominate the release: composition and subsampling start from them."""
         return staircase_law.pair_of(self.losses)
 
-    def draw(self, values: Floats, source: RandomSource) -> Floats:
-        """The values with noise, each block drawn jointly.
+    def draw(self, values: Floats, source: RandomSource, start: int = 0) -> Floats:
+        """The values of the coordinates from `start` on with noise, each block drawn jointly.
 
         :meta private:
         """
         noisy = np.nan_to_num(np.asarray(values, dtype=np.float64)) + 0.0
-        for numbers, law in self.drawn:
+        for numbers, law in self.drawn_from(start, start + noisy.size):
             places = list(numbers)
-            noisy[places] = add_block_noise(values[places], law, self.grid[places], source)
+            here = [place - start for place in places]
+            noisy[here] = add_block_noise(values[here], law, self.grid[places], source)
         return noisy
+
+    def drawn_from(self, start: int, end: int) -> list[Drawn]:
+        """The blocks of a part of the coordinates, which is drawn by itself.
+
+        Blocks are independent, so parts that are drawn one after the other, each knowing what was released before it,
+        spend the sum of their blocks. Half of a block would spend all of it, and its other half all of it again.
+
+        Raises:
+            GuaranteeError: A block has coordinates inside and outside.
+
+        :meta private:
+        """
+        inside = [[start <= number < end for number in numbers] for numbers, _ in self.drawn]
+        if any(any(block) and not all(block) for block in inside):
+            raise GuaranteeError("a block is drawn as a whole: no part of it has privacy of its own.")
+        return [one for one, block in zip(self.drawn, inside, strict=True) if block[0]]
+
+    def sample(self, count: int, rng: np.random.Generator) -> Floats:
+        """Draws of the noise from a public generator, a line each: for intervals of what was released, never for noise.
+
+        :meta private:
+        """
+        noise = np.zeros((count, self.dimension))
+        for numbers, law in self.drawn:
+            noise[:, list(numbers)] = staircase_law.sample(law, count, rng) * self.grid[list(numbers)]
+        return noise
 
     def half_widths(self, failure: float) -> Floats:
         """For each number, what its noise exceeds with at most this probability, half a grid step of rounding included.
@@ -524,12 +572,15 @@ class StaircasePlan(NoisePlan):
         counts = self.sensitivity.cells(self.weights.size).counts
         return log2(self.weights if counts is None else self.weights.repeat(counts))
 
-    def _log2_total(self, alpha: Floats | float, order: float) -> float:
+    def _log2_moments(self, order: float) -> Floats:
         logs = np.full(self.dimension, -math.inf)
         for numbers, law in self.drawn:
             places = list(numbers)
             logs[places] = staircase_law.log2_moments(law, order) + order * log2(self.grid[places])
-        return log2_sum(logs + order * alpha, None)
+        return logs
+
+    def _log2_total(self, alpha: Floats | float, order: float) -> float:
+        return log2_sum(self._log2_moments(order) + order * alpha, None)
 
     @property
     def _epsilon_promised(self) -> PureDP:

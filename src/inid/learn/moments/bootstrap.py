@@ -29,38 +29,63 @@ _INTERVAL_DRAWS = 1000
 
 
 def perturbed(
-    moments: Moments, draws: int, *, noise: bool, sampling: bool, laplace: bool = False
+    moments: Moments, draws: int, *, noise: bool, sampling: bool, lawful: bool = False
 ) -> Iterator[tuple[Moments, Moments]]:
     """Pairs of moments, one after the other, as `perturbed_stacks` draws them."""
-    one, other = perturbed_stacks(moments, draws, noise=noise, sampling=sampling, laplace=laplace)
+    one, other = perturbed_stacks(moments, draws, noise=noise, sampling=sampling, lawful=lawful)
     return zip(_each(one), _each(other), strict=True)
 
 
 def perturbed_stacks(
-    moments: Moments, draws: int, *, noise: bool, sampling: bool, laplace: bool = False
+    moments: Moments, draws: int, *, noise: bool, sampling: bool, lawful: bool = False
 ) -> tuple[Moments, Moments]:
-    """Two stacks of moments: with errors of the known size added, with the same errors subtracted."""
+    """Two stacks of moments: with errors of the known size added, with the same errors subtracted.
+
+    Errors of the noise are normal and independent, of its standard deviations; or, with `lawful`, of its own law: then
+    numbers whose staircase noise was drawn in one block are uncorrelated, but large together.
+    """
     rng = np.random.default_rng(20_260)
     width, mean = len(moments.spread), moments.first is not None
     second, first, factor = np.zeros((draws, width, width)), np.zeros((draws, width)), np.ones((draws, 1))
     sampled_second, sampled_first = np.zeros_like(second), np.zeros_like(first)
     for at in range(draws):
-        if noise:
-            draw = rng.laplace if laplace else rng.normal
-            second[at] = draw(size=(width, width))
+        if noise and not lawful:
+            second[at] = rng.normal(size=(width, width))
             if mean:
-                first[at] = draw(size=width)
+                first[at] = rng.normal(size=width)
         if sampling:
             sampled_second[at], sampled_first[at] = _sampling(moments, rng)
-        if noise and moments.rows_spread > 0:  # an error in the number of rows changes the size of all moments
-            factor[at] = moments.rows / max(moments.rows + moments.rows_spread * rng.normal(), moments.rows / 2)
-    deviation = math.sqrt(2) if laplace else 1.0
-    triangle = np.triu(second * (moments.spread / deviation))  # entries of the upper triangle are independent
+        if noise and not lawful and moments.rows_spread > 0:
+            factor[at] = _rows_factor(moments, moments.rows_spread * rng.normal())
+    triangle = np.triu(second * moments.spread)  # entries of the upper triangle are independent
     second = triangle + np.triu(triangle, 1).swapaxes(-1, -2)
-    first = first * (moments.first_spread / deviation if mean else 0.0)
+    first = first * (moments.first_spread if mean else 0.0)
     second[:, moments.one_hot, moments.one_hot] = first[:, moments.one_hot]  # their squares are they themselves
+    if noise and lawful:
+        second, first, factor = _lawful_errors(moments, draws, rng)
     second, first = second + sampled_second, first + sampled_first
     return _moved(moments, second, first, factor), _moved(moments, -second, -first, 2 - factor)
+
+
+def _rows_factor(moments: Moments, error: Floats | float) -> Floats:
+    """What an error in the number of rows multiplies all moments by."""
+    return np.asarray(moments.rows / np.maximum(moments.rows + error, moments.rows / 2))
+
+
+def _lawful_errors(moments: Moments, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
+    """Errors of products and of sums, over the number of rows, and the factor of an error in that number."""
+    layout, width = moments.layout, len(moments.spread)
+    if layout is None:  # pragma: no cover - what was released has a layout
+        raise AssertionError
+    drawn = moments.release.plan.sample(draws, rng)[:, : layout.i.size]
+    errors = layout.whole(drawn) / moments.rows
+    products = width * (width + 1) // 2
+    second = np.zeros((draws, width, width))
+    i, j = np.triu_indices(width)
+    second[:, i, j] = second[:, j, i] = errors[:, :products]
+    first = errors[:, products : products + width] if layout.mean else np.zeros((draws, width))
+    factor = _rows_factor(moments, drawn[:, -1]) if layout.count else np.ones(draws)
+    return second, first, factor[:, None]
 
 
 def expected_errors(equations: Equations, solvers: Sequence[Callable[[Equations], Line]]) -> tuple[Floats, Floats]:
@@ -138,7 +163,7 @@ def _spread_up(moments: Moments) -> Moments:
 
 
 def coefficient_errors(
-    equations: Equations, penalty: Callable[[Normal], Floats | float], *, sampling: bool, laplace: bool
+    equations: Equations, penalty: Callable[[Normal], Floats | float], *, sampling: bool
 ) -> tuple[Floats, Floats]:
     """Coefficients of least squares or ridge, and draws of how far they may be off: in public units, constants last.
 
@@ -161,7 +186,7 @@ def coefficient_errors(
     width, normals = equations.width, equations.normal()
     found = np.array([least_squares(one, penalty(one)) for one in normals])
     released = equations.covariance(equations.moments).second
-    _, likely = perturbed_stacks(equations.moments, _INTERVAL_DRAWS, noise=True, sampling=sampling, laplace=laplace)
+    _, likely = perturbed_stacks(equations.moments, _INTERVAL_DRAWS, noise=True, sampling=sampling, lawful=True)
     there = replace(equations, moments=likely)
     error = released - there.covariance(likely).second
     moved = error[:, width:, :width] - found @ error[:, :width, :width]

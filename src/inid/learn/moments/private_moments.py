@@ -39,9 +39,8 @@ from inid.learn.moments.second_moments import (
 from inid.learn.parameters import estimator
 from inid.learn.public_units import MOST_ROWS, Units, exact_columns, exact_floats
 from inid.learn.table_sums import TableRows, check_table, whole_columns
-from inid.noise import add_noise
 from inid.promises import Budget
-from inid.releasing import charge
+from inid.releasing import AddNoise, charge, check_parts
 from inid.sets import Neighbours
 from inid.tables import Table
 from inid.tables.engines import Engine, optional
@@ -262,26 +261,27 @@ def release_narrowed(
     Why it is private. In its new unit every column lies in [-1, 1] again, whatever the first part released. So the
     change of the second part lies in one set S_2, that of the first in S_1, and both in S_1 x S_2, for which the plan
     is made. The second part depends on the noise of the first, which sums of mu^2 (of epsilon, for Laplace noise on a
-    box) allow for (E7).
+    box, and for blocks of staircase noise, each in one part) allow for (E7).
     """
     noise, width, layout = planned.noise, public.size.size, planned.layout
     seen = outside_groups(width, planned.groups)  # one-hot columns lie where their bounds are
-    paid = charge(noise, ledger, label)
-    spread = noise.scales * (1.0 if noise.mechanism == "gaussian" else math.sqrt(2))
     first = layout.i.size
+    start = first - planned.count
+    check_parts(noise, [start])
+    paid = charge(noise, ledger, label)
+    spread = noise.std
     exact = source.columns(public)
-    preliminary = add_noise(exact[: 2 * width][np.tile(seen, 2)], noise.scales[first:], noise.mechanism, paid.source)
-    rows, counted = float(source.rows or 0), np.empty(0)
-    if planned.count:
-        counted = add_noise(exact[-1:], noise.scales[first - 1 : first], noise.mechanism, paid.source)
-        rows = max(float(counted[0]), 1.0)
+    sums = np.append(exact[exact.size - planned.count :], exact[: 2 * width][np.tile(seen, 2)])
+    found = AddNoise(start).draw(sums, noise, paid.source).values
+    rows = max(float(found[0]), 1.0) if planned.count else float(source.rows or 0)
+    preliminary = found[first - start :]
     products = np.append(seen, False)  # of two columns, the constant being none
     signal = rows / float(np.median(spread[:first][products[layout.i] & products[layout.j]]))
     with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
         units = narrowed(public, preliminary / rows, spread[first:] / rows, signal, source.rows, seen)
     answer = source.answer(units, mean=True, count=False)
-    moments = add_noise(answer, noise.scales[: answer.size], noise.mechanism, paid.source)
-    made = paid.release(np.concatenate([moments, counted, preliminary]))
+    moments = AddNoise().draw(answer, noise, paid.source).values
+    made = paid.release(np.concatenate([moments, found]))
     return moments_of_release(made, replace(planned, units=units)), units
 
 

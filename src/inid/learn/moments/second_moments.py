@@ -10,16 +10,19 @@ of a group with another column, group or the constant are a *block*: a row adds 
 size of the other factor, however many categories there are. Without groups blocks are single entries.
 """
 
+import contextlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inid.accounting import Ledger
-from inid.arguments import Floats
+from inid.arguments import Floats, choice
+from inid.errors import RangeError
 from inid.fixed_point import Columns
 from inid.learn.bounds import Groups, outside_groups
 from inid.learn.budget_splitting import intercept_share
@@ -32,8 +35,8 @@ from inid.learn.public_units import (
     exact_floats,
     scaled_rows,
 )
-from inid.mechanisms import MechanismChoice
-from inid.planning import NoisePlan, plan_independent
+from inid.mechanisms import MechanismChoice, NoiseChoice
+from inid.planning import NoisePlan, plan_independent, staircase_plan
 from inid.promises import Budget, PureDP
 from inid.releasing import Release, release
 from inid.sets import Allocation, Neighbours, Sensitivity
@@ -114,14 +117,14 @@ class MomentLayout:
         return np.diff(np.append(self.starts, self.i.size))
 
     def whole(self, released: Floats) -> Floats:
-        """All moments, from those that are released."""
+        """All moments, from those that are released; several of such, one a line, are moments one a line."""
         if not self.groups:
             return released
         i, j = self._all
-        found = np.zeros(i.size)
-        found[self.picked] = released
+        found = np.zeros((*released.shape[:-1], i.size))
+        found[..., self.picked] = released
         if self.mean:
-            found[(i == j) & self.one_hot[i]] = found[(j == self.width) & self.one_hot[i]]
+            found[..., (i == j) & self.one_hot[i]] = found[..., (j == self.width) & self.one_hot[i]]
         return found
 
 
@@ -208,21 +211,12 @@ def moment_sets(
       coordinate, under any relation: the boxes. (Entries are rounded one by one, for which no ellipsoid is stated.)
     * With one-hot groups the blocks of `one_hot_moments` take the place of entries.
     """
-    low, high = np.append(columns.low, 1.0), np.append(columns.high, 1.0)
-    if weighted:
-        low, high = np.minimum(low, 0.0), np.maximum(high, 0.0)
+    low, high = _ranges(columns, weighted=weighted)
     size = np.maximum(np.abs(low), np.abs(high))
     layout = moment_layout(columns.step.size, groups, mean=mean, count=weighted or neighbours == "add_remove")
     i, j = layout.i, layout.j
-    if neighbours != "replace":
-        return _boxes(layout, low, high, size[i] * size[j], neighbours)
-    corners = np.stack([low[i] * low[j], low[i] * high[j], high[i] * low[j], high[i] * high[j]])
-    widest = np.subtract(corners.max(axis=0), corners.min(axis=0)) * _UP
-    # A square is never below 0, and reaches 0 when the column's range does.
-    squares = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(low**2, high**2))
-    widest = np.where(i == j, (size[i] ** 2 - squares[i]) * _UP, widest)
-    boxes = _boxes(layout, low, high, widest, neighbours)
-    if weighted:
+    boxes = _boxes(layout, low, high, moment_reach(columns, layout, neighbours, weighted=weighted), neighbours)
+    if weighted or neighbours != "replace":
         return boxes
     used = slice(None) if mean else slice(-1)
     unit = layout.unit[used]
@@ -231,6 +225,25 @@ def moment_sets(
         omega = np.sqrt(np.bincount(unit, omega**2))[unit]
     radii = replaced_products(size[used], omega, i, j, unit)
     return [*boxes, Sensitivity.ellipsoid(radii, neighbours=neighbours)]
+
+
+def moment_reach(columns: Columns, layout: MomentLayout, neighbours: Neighbours, *, weighted: bool = False) -> Floats:
+    """How far one row moves each moment: the boxes of `moment_sets`."""
+    low, high = _ranges(columns, weighted=weighted)
+    size, i, j = np.maximum(np.abs(low), np.abs(high)), layout.i, layout.j
+    if neighbours != "replace":
+        return np.asarray(size[i] * size[j])
+    corners = np.stack([low[i] * low[j], low[i] * high[j], high[i] * low[j], high[i] * high[j]])
+    widest = np.subtract(corners.max(axis=0), corners.min(axis=0)) * _UP
+    # A square is never below 0, and reaches 0 when the column's range does.
+    squares = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(low**2, high**2))
+    return np.where(i == j, (size[i] ** 2 - squares[i]) * _UP, widest)
+
+
+def _ranges(columns: Columns, *, weighted: bool) -> tuple[Floats, Floats]:
+    """The range of each column, and of the constant; that of a column times a weight has 0 in it."""
+    low, high = np.append(columns.low, 1.0), np.append(columns.high, 1.0)
+    return (np.minimum(low, 0.0), np.maximum(high, 0.0)) if weighted else (low, high)
 
 
 def _boxes(
@@ -273,6 +286,7 @@ class Moments:
     rows: float
     release: Release
     rows_spread: float = 0.0
+    layout: MomentLayout | None = None
     one_hot: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))
 
     def about(self, point: Floats) -> "Moments":
@@ -296,14 +310,20 @@ def plan_moments(
     constant: float,
     mean: bool,
     neighbours: Neighbours,
-    mechanism: MechanismChoice,
+    mechanism: NoiseChoice,
     allocation: Allocation,
     targets: int = 0,
     preliminary: bool = False,
     weighted: bool = False,
     groups: Groups = (),
 ) -> MomentPlan:
-    """The least-error plan among the sets known."""
+    """The least-error plan among the sets known.
+
+    Under a pure promise staircase noise on a box of the moments, drawn in blocks, mostly has the least error. A
+    preliminary release, and the number of rows where it is secret, then have blocks of their own: they are drawn
+    before the moments are computed, and no part of a block has privacy of its own.
+    """
+    choice("mechanism", mechanism, get_args(NoiseChoice))
     costs = np.append(costs, constant)
     width = units.size.size
     count = weighted or rows is None
@@ -313,7 +333,7 @@ def plan_moments(
         weights = np.clip(costs[i] * costs[j] * np.where(i == j, 1.0, math.sqrt(2)), _LEAST, 1 / _LEAST)
     size = np.append(units.size, 1.0)
     largest = size[i] * size[j]
-    laplace = mechanism == "laplace" or isinstance(budget, PureDP)
+    laplace = mechanism in ("laplace", "staircase") or isinstance(budget, PureDP)
     # An entry of a block takes as much of the plan as one by itself that moves less, by the (root of the) block's size.
     reach = largest / np.repeat(layout.sizes if laplace else np.sqrt(layout.sizes), layout.sizes)
     if mean and targets:
@@ -323,15 +343,30 @@ def plan_moments(
         part = intercept_share(budget, rows, targets, laplace=laplace, least=least, most=most)
         weights = _raised(weights, reach, chosen, part, laplace=laplace)
     sets = moment_sets(units.grid, costs, neighbours, mean=mean, weighted=weighted, groups=groups)
+    box = Sensitivity.box(moment_reach(units.grid, layout, neighbours, weighted=weighted), neighbours=neighbours)
+    alone: MechanismChoice = "laplace" if mechanism == "staircase" else mechanism
+    parts: list[int] = []
     if preliminary:
-        # Parts of a box have privacy of their own; of another set with Laplace noise only the whole at once would.
+        # Independent noise in parts of a box has privacy of its own; Laplace noise in parts of another set has not.
+        alone = "laplace" if laplace else "gaussian"
+        parts = [i.size - count]
         seen = int((~layout.one_hot[:width]).sum())
-        sets = [_with_preliminary(one, seen) for one in (sets[:1] if mechanism == "laplace" else sets)]
+        sets = [_with_preliminary(one, seen) for one in (sets[:1] if alone == "laplace" else sets)]
+        box = _with_preliminary(box, seen)
         largest, reach = np.append(largest, np.ones(2 * seen)), np.append(reach, np.ones(2 * seen))
         chosen = np.arange(largest.size) >= i.size
         part = _LAPLACE_PRELIMINARY_SHARE if laplace else _PRELIMINARY_SHARE
         weights = _raised(np.append(weights, np.zeros(2 * seen)), reach, chosen, part, laplace=laplace)
-    plans = [plan_independent(one, budget, mechanism=mechanism, allocation=allocation, weights=weights) for one in sets]
+    plans = [
+        plan_independent(one, budget, mechanism=alone, allocation=allocation, weights=weights)
+        for one in (sets if mechanism != "staircase" else [])
+    ]
+    if mechanism == "staircase" or (mechanism == "auto" and isinstance(budget, PureDP) and allocation == "optimal"):
+        # Beyond what blocks are planned for, other noise has the word, if there is any.
+        with contextlib.suppress(*([RangeError] if plans else [])):
+            plans.append(
+                staircase_plan(box, budget, allocation=allocation, weights=box.read_weights(weights), parts=parts)
+            )
     best = min(plans, key=lambda made: made.log2_error)
     most = MOST_ROWS if rows is None else rows
     return MomentPlan(cover_answers(best, most * largest), units, mean, rows, count, groups)
@@ -396,8 +431,7 @@ def moments_of_release(made: Release, planned: MomentPlan) -> Moments:
     rows = float(planned.rows or 0)
     if planned.count:
         rows = max(float(found[-1]), 1.0)
-    noise = layout.whole(planned.noise.scales[: layout.i.size])
-    scales = noise * (1.0 if planned.noise.mechanism == "gaussian" else math.sqrt(2)) / rows
+    scales = layout.whole(planned.noise.std[: layout.i.size]) / rows
     values = found / rows
     return Moments(
         second=symmetric(values[:products], width),
@@ -407,6 +441,7 @@ def moments_of_release(made: Release, planned: MomentPlan) -> Moments:
         rows=rows,
         release=made,
         rows_spread=float(scales[-1]) * rows if planned.count else 0.0,
+        layout=layout,
         one_hot=np.flatnonzero(layout.one_hot) if planned.mean else np.empty(0, np.intp),
     )
 
