@@ -2,7 +2,8 @@
 
 Every line is a ratio: samples per second of `inid.noise.add_noise` (checking, drawing, adding, rounding to the grid)
 over those of the peer. NumPy's samplers are not safe to release; OpenDP's are, and are given one common scale, which is
-all that its vector mechanisms take.
+all that its vector mechanisms take. Staircase noise (drawing and adding, in cells of five numbers that are drawn
+jointly) has no peer: its ratio is to the Laplace noise of the same path.
 
 OpenDP lives in an environment of its own: set INID_BENCH_PYTHON to an interpreter that can import it.
 """
@@ -19,10 +20,12 @@ from collections.abc import Callable
 import numpy as np
 
 from bench._result_table import ResultTable
-from inid.noise import add_noise, available
+from inid import PureDP, Sensitivity, plan
+from inid.noise import BlockLaw, RandomSource, add_noise, available, draw_blocks
 
 SIZE = 1_000_000
 ROUNDS = 15
+CELL = 5  # numbers that are drawn jointly
 
 OPENDP = """
 import time, opendp.prelude as dp
@@ -81,6 +84,18 @@ def seconds_per_sample(functions: Contestants) -> dict[str, float]:
     return {name: statistics.median(own) / SIZE for name, own in times.items()}
 
 
+def staircase_laws() -> dict[str, BlockLaw]:
+    """A cell's counts, which stay whole, and its sums on a fine grid."""
+    noise = plan(Sensitivity.box([1.0] * CELL), PureDP(1.0), mechanism="staircase")
+    ((_, sums),) = noise.drawn
+    return {"staircase, counts": BlockLaw((1,) * CELL, (0,) * CELL, sums.rho), "staircase, sums": sums}
+
+
+def staircase(law: BlockLaw, exact: np.ndarray, *, compiled: bool) -> np.ndarray:
+    """Whole numbers with noise that is drawn jointly in cells."""
+    return exact + draw_blocks(law, SIZE // CELL, RandomSource(), compiled=compiled)
+
+
 def opendp_times() -> dict[str, float]:
     """Seconds per sample of OpenDP's vector mechanisms, from a subprocess of its own environment."""
     python = os.environ.get("INID_BENCH_PYTHON")
@@ -121,6 +136,18 @@ def main() -> None:
         for path in paths:
             ratios = ", ".join(f"{peer} {times[peer] / times[path]:.2f}" for peer in times if peer not in paths)
             lines.add(mechanism, path, f"{1e-6 / times[path]:.1f}", ratios)
+    exact = rng.integers(0, 1 << 40, (SIZE // CELL, CELL))
+    for path, compiled in paths.items():
+        ours = {
+            name: lambda law=law, c=compiled: staircase(law, exact, compiled=c)
+            for name, law in staircase_laws().items()
+        }
+        times = seconds_per_sample(
+            {"laplace": lambda c=compiled: add_noise(values, scales, "laplace", compiled=c), **ours}
+        )
+        for name in ours:
+            ratio = f"inid's Laplace noise {times['laplace'] / times[name]:.2f}"
+            lines.add(name, path, f"{1e-6 / times[name]:.1f}", ratio)
     lines.write()
 
 

@@ -1,7 +1,7 @@
-"""The first table's draws as compiled loops, when numba is installed.
+"""The first draws of tables as compiled loops, when numba is installed.
 
-Everything rare stays in `vector_draws` and `exact_draws`. The loops do the very operations of
-`vector_draws.first_draws`, so both give the same bits for the same words.
+Everything rare stays in `vector_draws`, `exact_draws` and `staircase`. The loops do the very operations of
+`vector_draws.first_draws`, and of the staircase's own, so both give the same bits for the same words.
 """
 
 import os
@@ -85,11 +85,7 @@ def _kernel() -> Callable[..., Any]:
         f8,
         f8,
     )
-    try:
-        compiled: Callable[..., Any] = numba.njit(signature, cache=True, nogil=True, error_model="numpy")(_loop)
-    except RuntimeError:  # no place to keep the cache: compile for this process only
-        compiled = numba.njit(signature, nogil=True, error_model="numpy")(_loop)
-    return compiled
+    return _compiled(signature, _loop)
 
 
 def _loop(
@@ -137,5 +133,99 @@ def _loop(
     for i in range(size):
         if not scaled[i] < sure:
             rest[count] = i
+            count += 1
+    return count
+
+
+# The staircase: the steps of many blocks, and uniform numbers in their boxes.
+
+
+def first_steps(
+    words: Words, low: Words, high: Words, guide: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """The first k with high_k > word, and the places of words that do not decide it."""
+    steps, places = np.empty(words.size, np.int64), np.empty(words.size, np.int64)
+    count = _step_kernel()(words, low, high, guide, steps, places)
+    return steps, places[:count].copy()
+
+
+def first_uniforms(radii: NDArray[np.int64], words: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.intp], Words]:
+    """The numbers h - r of x w = h B + l for words x, w = 2 r + 1; where l < w, and what l is there."""
+    numbers, places, rest = (
+        np.empty(radii.size, np.int64),
+        np.empty(radii.size, np.int64),
+        np.empty(radii.size, np.uint64),
+    )
+    count = _uniform_kernel(words.dtype.name)(radii, words, numbers, places, rest)
+    return numbers, places[:count].copy(), rest[:count].copy()
+
+
+def _compiled(signature: Any, loop: Callable[..., Any]) -> Callable[..., Any]:
+    import numba
+
+    try:
+        compiled: Callable[..., Any] = numba.njit(signature, cache=True, nogil=True, error_model="numpy")(loop)
+    except RuntimeError:  # no place to keep the cache: compile for this process only
+        compiled = numba.njit(signature, nogil=True, error_model="numpy")(loop)
+    return compiled
+
+
+@lru_cache(maxsize=1)
+def _step_kernel() -> Callable[..., Any]:
+    import numba
+
+    u8, i8 = numba.uint64, numba.int64
+    return _compiled(i8(u8[::1], u8[::1], u8[::1], i8[::1], i8[::1], i8[::1]), _step_loop)
+
+
+@lru_cache(maxsize=2)
+def _uniform_kernel(word: str) -> Callable[..., Any]:
+    import numba
+
+    u8, i8 = numba.uint64, numba.int64
+    if word == "uint32":
+        return _compiled(i8(i8[::1], numba.uint32[::1], i8[::1], i8[::1], u8[::1]), _small_loop)
+    return _compiled(i8(i8[::1], u8[::1], i8[::1], i8[::1], u8[::1]), _large_loop)
+
+
+def _step_loop(words: Any, low: Any, high: Any, guide: Any, steps: Any, places: Any) -> int:
+    count = 0
+    for i in range(words.size):
+        k = guide[np.int64(words[i] >> np.uint64(56))]
+        while k < high.size and high[k] <= words[i]:
+            k += 1
+        steps[i] = k
+        if k == low.size or words[i] >= low[k]:
+            places[count] = i
+            count += 1
+    return count
+
+
+def _small_loop(radii: Any, words: Any, numbers: Any, places: Any, rest: Any) -> int:
+    half, low, count = np.uint64(32), np.uint64(0xFFFFFFFF), 0
+    for i in range(radii.size):
+        width = np.uint64(2 * radii[i] + 1)
+        product = width * np.uint64(words[i])
+        numbers[i] = np.int64(product >> half) - radii[i]
+        if product & low < width:
+            places[count] = i
+            rest[count] = product & low
+            count += 1
+    return count
+
+
+def _large_loop(radii: Any, words: Any, numbers: Any, places: Any, rest: Any) -> int:
+    half, low, count = np.uint64(32), np.uint64(0xFFFFFFFF), 0
+    for i in range(radii.size):
+        width = np.uint64(2 * radii[i] + 1)
+        x, xs, w, ws = words[i] & low, words[i] >> half, width & low, width >> half
+        middle, other = xs * w, x * ws
+        carry = ((x * w) >> half) + (middle & low) + (other & low)
+        high = xs * ws + (middle >> half) + (other >> half) + (carry >> half)
+        numbers[i] = np.int64(high) - radii[i]
+        product = words[i] * width
+        if product < width:
+            places[count] = i
+            rest[count] = product
             count += 1
     return count

@@ -23,11 +23,13 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from inid.errors import GuaranteeError
+from inid.noise import compiled_draws as _compiled
 from inid.noise.exact_draws import Bits
 from inid.noise.grid_noise import FARTHEST
 from inid.noise.source import RandomSource
@@ -39,6 +41,8 @@ _PRECISION = 160
 _WORD = 64
 _WORTH_A_TABLE = 64  # draws of one law; a table costs about as much as so many draws by rejection
 _LONGEST_TABLE = 1 << 14
+_AT_ONCE = 1 << 14  # numbers
+_WORTH_COMPILING = 1 << 16  # numbers; loading the compiled loops costs about as much as drawing so many without
 _SMALL = 1 << 62  # radii below it, and what is drawn within them, fit in 64-bit integers
 _HALF = 1 << 32
 
@@ -200,12 +204,21 @@ class StepTable:
     high: NDArray[np.uint64]
     bits: int
 
-    def draw(self, count: int, source: RandomSource) -> Integers:
+    @cached_property
+    def guide(self) -> Integers:
+        """For each value of a word's first byte the first k that it may stand for."""
+        first = np.arange(256, dtype=np.uint64) << np.uint64(_WORD - 8)
+        return np.searchsorted(self.high, first, side="right")
+
+    def draw(self, count: int, source: RandomSource, *, compiled: bool = False) -> Integers:
         """So many k."""
         words = source.words(count) >> np.uint64(_WORD - self.bits)
-        steps = np.searchsorted(self.high, words, side="right")
-        least = self.low[np.minimum(steps, self.low.size - 1)]
-        undecided = np.flatnonzero((steps == self.low.size) | (words >= least))
+        if compiled and self.bits == _WORD:
+            steps, undecided = _compiled.first_steps(words, self.low, self.high, self.guide)
+        else:
+            steps = np.searchsorted(self.high, words, side="right")
+            least = self.low[np.minimum(steps, self.low.size - 1)]
+            undecided = np.flatnonzero((steps == self.low.size) | (words >= least))
         for place in undecided.tolist():
             steps[place] = self.settle(int(words[place]), source)
         return steps
@@ -255,55 +268,73 @@ def _sums(law: BlockLaw, bits: int, tail_bits: int) -> tuple[list[tuple[int, int
         before = after
 
 
-def draw_blocks(law: BlockLaw, count: int, source: RandomSource) -> NDArray[np.object_] | Integers:
-    """So many independent draws of one law, one per line: 64-bit integers where all fit, Python's otherwise."""
+def draw_blocks(
+    law: BlockLaw, count: int, source: RandomSource, *, compiled: bool | None = None
+) -> NDArray[np.object_] | Integers:
+    """So many independent draws of one law, one per line: 64-bit integers where all fit, Python's otherwise.
+
+    `compiled` uses compiled loops, which give the same numbers for the same words; by default where it is worth it.
+    """
+    fast = count * law.size >= _WORTH_COMPILING and _compiled.available() if compiled is None else compiled
     table = step_table(law) if count >= _WORTH_A_TABLE else None
-    steps = [law.draw_step(source) for _ in range(count)] if table is None else table.draw(count, source).tolist()
-    if max(steps, default=0) * max(law.reaches) >= _SMALL - max(law.reaches):
-        return np.array([law.draw_in_box(k, source) for k in steps], dtype=object).reshape(count, law.size)
-    radii = np.multiply.outer(np.array(steps, np.int64), np.array(law.reaches, np.int64))
-    radii += np.array(law.offsets, np.int64)
-    return uniform_within(radii, source)
+    if table is None:
+        one_by_one = [law.draw_step(source) for _ in range(count)]
+        if (max(one_by_one, default=0) + 1) * max(law.reaches) >= _SMALL:
+            return _points_of_any_size(law, one_by_one, source)
+        steps = np.array(one_by_one, np.int64)
+    else:
+        steps = table.draw(count, source, compiled=fast)
+        if (int(steps.max(initial=0)) + 1) * max(law.reaches) >= _SMALL:
+            return _points_of_any_size(law, steps.tolist(), source)
+    lines = max(_AT_ONCE // law.size, 1)  # so many at a time stay in the processor's cache
+    reaches, offsets = (np.tile(np.array(one, np.int64), min(lines, count)) for one in (law.reaches, law.offsets))
+    points = np.empty(count * law.size, np.int64)
+    for start in range(0, count, lines):
+        radii = np.repeat(steps[start : start + lines], law.size)
+        radii *= reaches[: radii.size]
+        radii += offsets[: radii.size]
+        first = start * law.size
+        points[first : first + radii.size] = uniform_within(radii, source, compiled=fast)
+    return points.reshape(count, law.size)
 
 
-def uniform_within(radii: Integers, source: RandomSource) -> Integers:
-    """For each radius r, 0 <= r < 2^62, a uniform whole number from -r to r."""
+def _points_of_any_size(law: BlockLaw, steps: list[int], source: RandomSource) -> NDArray[np.object_]:
+    points = [law.draw_in_box(k, source) for k in steps]
+    return np.array(points, dtype=object).reshape(len(steps), law.size)
+
+
+def uniform_within(radii: Integers, source: RandomSource, *, compiled: bool = False) -> Integers:
+    """For each radius r, 0 <= r < 2^62, a uniform whole number from -r to r, by one product each (Lemire 2019).
+
+    With B = 2^32 or 2^64 above all widths w = 2 r + 1, and x uniform below B, let x w = h B + l. Then h is uniform
+    below w among those x with l >= B mod w, which is less than w, so that all others are drawn anew.
+    """
     flat = radii.ravel()
-    widths = (2 * flat + 1).astype(np.uint64)
-    below = _below_small if int(widths.max(initial=0)) < _HALF else _below_large
-    numbers = below(widths, source)
-    numbers -= flat
+    small = 2 * int(flat.max(initial=0)) + 1 < _HALF
+    words = source.words(-(-flat.size // 2)).view(np.uint32)[: flat.size] if small else source.words(flat.size)
+    numbers, doubtful, rest = (_compiled.first_uniforms if compiled else _first_uniforms)(flat, words)
+    widths = 2 * flat[doubtful].astype(np.uint64) + np.uint64(1)
+    # B mod w, of which 2^64 is no 64-bit number: (2^64 - w) mod w is the same.
+    least = np.uint64(_HALF) % widths if small else (~widths + np.uint64(1)) % widths
+    again = doubtful[rest < least]
+    if again.size:
+        numbers[again] = uniform_within(flat[again], source, compiled=compiled)
     return numbers.reshape(radii.shape)
 
 
-def _below_small(widths: NDArray[np.uint64], source: RandomSource) -> Integers:
-    """Uniform whole numbers below widths < 2^32, by one product each (Lemire 2019).
-
-    x w = h 2^32 + l with x uniform below 2^32: h is uniform below w among those x with l >= 2^32 mod w, which is less
-    than w, so that all others are drawn anew.
-    """
-    words = source.words(-(-widths.size // 2)).view(np.uint32)[: widths.size]
-    products = widths * words
-    numbers = (products >> np.uint64(32)).astype(np.int64)
-    rest = (products & np.uint64(_HALF - 1)) if widths.size else products
+def _first_uniforms(radii: Integers, words: NDArray[Any]) -> tuple[Integers, NDArray[np.intp], NDArray[np.uint64]]:
+    """The numbers h - r of x w = h B + l for each word x, where l < w, and what l is there."""
+    widths, half, low = 2 * radii.astype(np.uint64) + np.uint64(1), np.uint64(32), np.uint64(_HALF - 1)
+    if words.dtype == np.uint32:
+        products = widths * words
+        high, rest = products >> half, products & low
+    else:  # 128 bits of a product, by halves
+        x, xs, w, ws = words & low, words >> half, widths & low, widths >> half
+        middle, other = xs * w, x * ws
+        carry = ((x * w) >> half) + (middle & low) + (other & low)
+        high, rest = xs * ws + (middle >> half) + (other >> half) + (carry >> half), words * widths
     doubtful = np.flatnonzero(rest < widths)
-    again = doubtful[rest[doubtful] < np.uint64(_HALF) % widths[doubtful]]
-    if again.size:
-        numbers[again] = _below_small(widths[again], source)
-    return numbers
-
-
-def _below_large(widths: NDArray[np.uint64], source: RandomSource) -> Integers:
-    """Uniform whole numbers below widths < 2^63, by rejection of words cut to as many bits as each width has."""
-    masks = widths - np.uint64(1)
-    for shift in (1, 2, 4, 8, 16, 32):
-        masks |= masks >> np.uint64(shift)
-    numbers = source.words(widths.size) & masks
-    again = np.flatnonzero(numbers >= widths)
-    while again.size:
-        numbers[again] = source.words(again.size) & masks[again]
-        again = again[numbers[again] >= widths[again]]
-    return numbers.astype(np.int64)
+    return high.astype(np.int64) - radii, doubtful, rest[doubtful]
 
 
 # Noise on floats: each number is rounded to its grid first, and the whole block then moves in whole steps.
