@@ -2,11 +2,14 @@
 
 A model is fitted to one row, with released numbers that the test chooses; what noise would have been added to is kept.
 That is what the row adds to every sum. The privacy loss of a row that is added, removed or becomes nothing is the sum
-of (added / scale)^2, which must not exceed mu^2, or of |added| / scale, which must not exceed epsilon; that of a
-replaced row is the same of the difference of two. It is the guarantee itself, whatever set the plan is for.
+of (added / scale)^2, which must not exceed mu^2, of |added| / scale, or of a block's epsilon times the steps that it
+moves, which must not exceed epsilon; that of a replaced row is the same of the difference of two. It is the guarantee
+itself, whatever set the plan is for.
 """
 
+from dataclasses import replace
 from itertools import product
+from types import SimpleNamespace
 from unittest.mock import patch
 
 import numpy as np
@@ -17,6 +20,8 @@ from sklearn.naive_bayes import GaussianNB
 import inid
 from inid import learn
 from inid.learn import EncodedBounds, MomentLayout, Units, block_sets, enforce_one_hot, moment_sets
+from inid.noise import BlockLaw
+from inid.planning import StaircasePlan
 from inid.sets import Sensitivity
 from inid.testing import unsafe_no_noise
 from internals import module_with
@@ -62,6 +67,15 @@ def added(model, row, weight=None):
         assert len(values) == len(scales)
         return np.zeros_like(seen[-1])
 
+    class Draw:
+        def __init__(self, start=0):
+            self.start = start
+
+        def draw(self, values, noise, _source):
+            if isinstance(noise, StaircasePlan):
+                noise.drawn_from(self.start, self.start + len(values))  # refuses halves of a block
+            return SimpleNamespace(values=kept(values, noise.scales[self.start : self.start + len(values)]))
+
     def looked(answer, *args, **more):
         seen.append(answer())
         return release(lambda: np.zeros_like(seen[-1]), *args, **more)
@@ -69,14 +83,14 @@ def added(model, row, weight=None):
     release, data = second_moments.release, np.array([row[:-1]], dtype=float)
     given = {} if weight is None else {"sample_weight": [weight]}
     with (
-        patch.object(narrower_bounds, "add_noise", kept),
+        patch.object(narrower_bounds, "AddNoise", Draw),
         patch.object(k_means, "add_noise", kept),
         patch.object(second_moments, "release", looked),
         patch.object(naive_bayes, "release", looked),
     ):
         model.fit(data, [float(row[-1])], **given)
-    if not isinstance(model, learn.PrivateKMeans):  # the plan has moments, the number of rows, the first look
-        seen = [*seen[-1:], *seen[1:-1], *seen[: len(seen) > 1]]
+    if not isinstance(model, learn.PrivateKMeans):  # the plan has moments, then the number of rows and the first look
+        seen = [*seen[-1:], *seen[: len(seen) > 1]]
     found = np.concatenate(seen)
     assert found.size == model.plan_.dimension
     return found
@@ -86,14 +100,24 @@ def worst_loss(plan, alone, relation, budget):
     """The largest privacy loss of all pairs, over that promised."""
     power = 1 if isinstance(budget, inid.PureDP) else 2
     changes = [one - two for one in alone for two in alone] if relation == "replace" else alone
+    if isinstance(plan, StaircasePlan):
+        return max(steps_cost(plan, np.abs(change)) for change in changes) / budget.epsilon
     most = max((np.abs(change / plan.scales) ** power).sum() for change in changes)
     return most / (budget.epsilon if power == 1 else budget.gaussian_mu**2)
 
 
-def made(name, budget, relation):
+def steps_cost(plan, moved):
+    """The sum over blocks of the steps that their farthest number takes, times their epsilon."""
+    return sum(
+        block.epsilon * np.ceil(moved[[*numbers]] / (np.array(law.reaches) * plan.grid[[*numbers]]) - 1e-9).max()
+        for block, (numbers, law) in zip(plan.blocks, plan.drawn, strict=True)
+    )
+
+
+def made(name, budget, relation, **given):
     kind, more = MODELS[name]
     ends = {"bounds_y": (-1, 3)} if kind is learn.PrivateRidge else {}
-    return kind(budget=budget, bounds=BOUNDS, neighbours=relation, **ends, **more)
+    return kind(budget=budget, bounds=BOUNDS, neighbours=relation, **ends, **more, **given)
 
 
 def every_row(model, name):
@@ -114,6 +138,26 @@ def test_no_neighbours_exceed_the_promise(name, relation, budget):
     assert worst <= 1 + 1e-9
     # Of rows that are added, one moves every block as far as it goes; of replaced ones none does so to all blocks.
     assert worst > (0.3 if relation == "replace" else 0.98)
+
+
+@pytest.mark.filterwarnings("ignore::inid.learn.NoisyFitWarning")
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("name", ["ridge", "public bounds", "weights", "moments"])
+def test_steps_of_staircase_blocks_stay_within_the_promise_and_shorter_ones_do_not(name, relation):
+    """J4, E8: by default under a pure promise; a block whose steps are one tenth shorter is a twin that is caught."""
+    budget = inid.PureDP(1.0)
+    model = made(name, budget, relation, mechanism="staircase")
+    alone = every_row(model, name)
+    plan = model.plan_
+    assert 0.9 < worst_loss(plan, alone, relation, budget) <= 1 + 1e-9
+    blocks = [
+        (numbers, BlockLaw(tuple(a * 9 // 10 for a in law.reaches), tuple(c // 2 for c in law.offsets), law.rho))
+        for numbers, law in plan.drawn
+    ]
+    shorter = replace(plan, drawn=tuple(blocks))
+    assert worst_loss(shorter, alone, relation, budget) > 1.3
+    with pytest.raises(inid.GuaranteeError):
+        shorter.verify()
 
 
 @pytest.mark.filterwarnings("ignore::inid.learn.NoisyFitWarning")

@@ -1,5 +1,6 @@
 """Narrower bounds: whatever the first look says, one person moves the whole release within the planned set."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations, product
 
@@ -125,25 +126,50 @@ def test_where_the_columns_lie_is_found_and_a_huge_budget_clips_nothing():
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("budget", [BUDGET, inid.PureDP(1.0)], ids=lambda b: b.kind)
-def test_noise_of_the_planned_scale_reaches_every_number_released(relation, budget, monkeypatch):
+@pytest.mark.parametrize(
+    ("budget", "mechanism"), [(BUDGET, "auto"), (inid.PureDP(1.0), "auto"), (inid.PureDP(1.0), "laplace")]
+)
+def test_planned_noise_reaches_every_number_released_once(relation, budget, mechanism, monkeypatch):
     drawn = []
-    exact = narrower_bounds.add_noise
 
-    def watched(values, scales, mechanism, source):
-        drawn.append(np.asarray(scales))
-        return exact(values, scales, mechanism, source)
+    class Watched(narrower_bounds.AddNoise):
+        def draw(self, exact, noise, source):
+            found = super().draw(exact, noise, source)
+            assert (found.values != exact).all()
+            drawn.append((noise, [*range(self.start, self.start + len(exact))]))
+            return found
 
-    monkeypatch.setattr(narrower_bounds, "add_noise", watched)
+    monkeypatch.setattr(narrower_bounds, "AddNoise", Watched)
     rng = np.random.default_rng(1)
     X = rng.uniform(size=(500, 2))
     ledger = inid.Ledger(total=budget, neighbours=relation)
-    model = learn.PrivateRidge(budget=budget, bounds=(0, 1), bounds_y=(0, 2)).fit(X, X.sum(axis=1), ledger=ledger)
+    model = learn.PrivateRidge(budget=budget, bounds=(0, 1), bounds_y=(0, 2), mechanism=mechanism)
+    model.fit(X, X.sum(axis=1), ledger=ledger)
     assert len(ledger.history()) == 1
-    look, *counted, moments = drawn
-    np.testing.assert_array_equal(np.concatenate([moments, *counted, look]), model.plan_.scales)
+    (first, look), (second, moments) = drawn
+    assert first is second is model.plan_
+    assert moments + look == [*range(model.plan_.dimension)]
     assert model.release_.values.size == model.plan_.dimension == 9 + (relation == "add_remove") + 6
-    assert model.plan_.mechanism == ("laplace" if budget.kind == "PureDP" else "gaussian")
+    pure = "staircase" if mechanism == "auto" else mechanism
+    assert model.plan_.mechanism == (pure if budget.kind == "PureDP" else "gaussian")
+
+
+def test_a_plan_whose_blocks_span_the_first_look_and_the_moments_is_refused_before_the_charge():
+    """No part of a block has privacy of its own: half of it now and half later would cost its epsilon twice."""
+    plan = planned("zero_out", "staircase", inid.PureDP(1.0))
+    box = inid.Sensitivity.box(plan.noise.sensitivity.limits, neighbours="zero_out")
+    across = inid.plan(box, inid.PureDP(1.0), mechanism="staircase")
+    assert any(min(block.numbers) < 9 <= max(block.numbers) for block in across.blocks)
+    assert not any(min(block.numbers) < 9 <= max(block.numbers) for block in plan.noise.blocks)
+
+    def look(*_, **__):
+        raise AssertionError("looked")
+
+    ledger = inid.Ledger(total=inid.PureDP(1.0), neighbours="zero_out")
+    source, public = MomentSource("zero_out", 10, look, look), Units.of(LOWER, UPPER, 10, centre=True, scale=True)
+    with pytest.raises(inid.GuaranteeError, match="no part of it"):
+        narrower_bounds.release_narrowed(source, replace(plan, noise=across), public, ledger, "x")
+    assert not ledger.history()
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
@@ -155,7 +181,7 @@ def test_narrower_bounds_follow_from_what_was_released_alone(relation, budget):
     values = model.fit(X, X.sum(axis=1)).release_.values
     secret = relation == "add_remove"
     rows = max(values[9], 1.0) if secret else 5000.0
-    spread = model.plan_.scales * (np.sqrt(2) if budget.kind == "PureDP" else 1.0)
+    spread = model.plan_.std
     known, lower, upper = None if secret else 5000, np.zeros(3), np.array([1.0, 1.0, 2.0])
     public = Units.of(lower, upper, known, centre=True, scale=True)
     units = narrowed(public, values[-6:] / rows, spread[-6:] / rows, rows / np.median(spread[:6]), known)

@@ -57,15 +57,19 @@ def first_draws(
     return scratch.index[:count].view(np.int64).copy()
 
 
-@lru_cache(maxsize=1)
-def _kernel() -> Callable[..., Any]:
+def _numba() -> Any:
     try:
         import numba
     except ImportError:
         raise MissingExtraError(
             "the compiled loop needs numba: run pip install '.[fast]' in inid's checkout, or pass compiled=False."
         ) from None
+    return numba
 
+
+@lru_cache(maxsize=1)
+def _kernel() -> Callable[..., Any]:
+    numba = _numba()
     u8, f8, i8 = numba.uint64, numba.float64, numba.int64
     signature = i8(
         numba.types.Array(f8, 1, "C", readonly=True),
@@ -161,8 +165,7 @@ def first_uniforms(radii: NDArray[np.int64], words: NDArray[Any]) -> tuple[NDArr
 
 
 def _compiled(signature: Any, loop: Callable[..., Any]) -> Callable[..., Any]:
-    import numba
-
+    numba = _numba()
     try:
         compiled: Callable[..., Any] = numba.njit(signature, cache=True, nogil=True, error_model="numpy")(loop)
     except RuntimeError:  # no place to keep the cache: compile for this process only
@@ -172,16 +175,14 @@ def _compiled(signature: Any, loop: Callable[..., Any]) -> Callable[..., Any]:
 
 @lru_cache(maxsize=1)
 def _step_kernel() -> Callable[..., Any]:
-    import numba
-
+    numba = _numba()
     u8, i8 = numba.uint64, numba.int64
     return _compiled(i8(u8[::1], u8[::1], u8[::1], i8[::1], i8[::1], i8[::1]), _step_loop)
 
 
 @lru_cache(maxsize=2)
 def _uniform_kernel(word: str) -> Callable[..., Any]:
-    import numba
-
+    numba = _numba()
     u8, i8 = numba.uint64, numba.int64
     if word == "uint32":
         return _compiled(i8(i8[::1], numba.uint32[::1], i8[::1], i8[::1], u8[::1]), _small_loop)

@@ -141,3 +141,90 @@ def test_pca_ratio_of_independent_to_identical_noise_is_that_of_the_theory():
                 model.fit(X)
             found.append(learn.subspace_recovery_error(model.components_.T, basis))
     assert 0.66 < np.mean(errors["optimal"]) / np.mean(errors["iid"]) < 0.76
+
+
+def moments_of(columns, mechanism, *, relation="zero_out", epsilon=1.0, preliminary=True):
+    """The plan of a linear model's moments of so many columns and a target."""
+    ends = np.ones(columns + 1)
+    rows = None if relation == "add_remove" else 10_000
+    units = Units.of(-ends, ends, rows, centre=True, scale=True)
+    return plan_moments(
+        units, inid.PureDP(epsilon), rows=rows, costs=ends, constant=1.0, mean=True, neighbours=relation,
+        mechanism=mechanism, allocation="optimal", targets=1, preliminary=preliminary,
+    ).noise  # fmt: skip
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "add_remove", "replace"])
+def test_staircase_noise_takes_a_fifth_of_the_squared_error_of_laplace_noise(relation):
+    """J4 on E8's boxes: the 72 numbers of a ridge regression with 8 columns, in its own weights."""
+    for epsilon in (1.0, 5.0):
+        plan, laplace = (moments_of(8, name, relation=relation, epsilon=epsilon) for name in ("auto", "laplace"))
+        assert plan.mechanism == "staircase"
+        assert plan.dimension == 72 + (relation == "add_remove")
+        assert plan.error < 0.21 * laplace.error
+        first = 54
+        assert all((np.array(block.numbers) < first).all() or min(block.numbers) >= first for block in plan.blocks)
+        assert (plan.std < laplace.std).all()
+
+
+def test_under_replacement_the_least_of_box_and_ellipsoid_is_taken():
+    for columns in (1, 3, 8):
+        plans = {name: moments_of(columns, name, relation="replace", preliminary=False) for name in ("auto", "laplace")}
+        box = moments_of(columns, "staircase", relation="replace", preliminary=False)
+        assert plans["auto"].error == min(plans["laplace"].error, box.error)
+        assert plans["laplace"].sensitivity.kind == "ellipsoid"
+        assert box.sensitivity.kind == "box"
+
+
+def test_baselines_and_other_promises_have_independent_noise_unless_staircase_noise_is_asked_for():
+    assert planned([-1, -1], [1, 1], relation="zero_out", constant=1.0).mechanism == "gaussian"
+    data = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    for mechanism, allocation, noise in (
+        ("auto", "optimal", "staircase"), ("auto", "iid", "laplace"), ("auto", "spr", "laplace"),
+        ("staircase", "spr", "staircase"), ("staircase", "iid", "staircase"), ("laplace", "optimal", "laplace"),
+    ):  # fmt: skip
+        moments = learn.PrivateMoments(inid.PureDP(1.0), bounds=(-1, 1), mechanism=mechanism, allocation=allocation)
+        assert moments.fit(data).plan_.mechanism == noise
+    approximate = learn.PrivateMoments(inid.ApproxDP(1.0, 1e-6), bounds=(-1, 1), mechanism="staircase").fit(data)
+    assert approximate.plan_.budget == inid.PureDP(1.0)
+
+
+@pytest.mark.parametrize("model", [learn.PrivatePCA(1), learn.PrivateLasso(solver="coordinate_descent")])
+def test_estimators_that_draw_numbers_one_by_one_refuse_staircase_noise(model):
+    data = np.random.default_rng(0).uniform(-1, 1, (200, 2))
+    model.set_params(budget=inid.PureDP(1.0), bounds=(-1, 1), mechanism="staircase")
+    if hasattr(model, "bounds_y"):
+        model.set_params(bounds_y=(-1, 1))
+    with pytest.raises(inid.ArgumentError, match="mechanism must be one of"):
+        model.fit(data, data[:, 0])
+
+
+def test_more_moments_than_blocks_are_planned_for_have_laplace_noise():
+    data = np.zeros((300, 91))
+    moments = learn.PrivateMoments(inid.PureDP(1.0), bounds=(-1, 1)).fit(data)
+    assert moments.plan_.mechanism == "laplace"
+
+
+def test_a_report_says_what_each_block_holds():
+    data = np.random.default_rng(0).uniform(-1, 1, (5000, 3))
+    model = learn.PrivateRidge(budget=inid.PureDP(5.0), bounds=(-1, 1), bounds_y=(-1, 1))
+    report = model.fit(data[:, :2], data[:, 2]).report()
+    assert "noise: staircase; 15 numbers released" in report
+    assert "block of 6 preliminary release" in report
+    spent = [line for line in report.splitlines() if "block of" in line]
+    assert sum(float(line.split()[-1].rstrip("%")) for line in spent) == pytest.approx(100, abs=0.2)
+    assert "expected error of each" in report
+
+
+def test_draws_for_intervals_have_the_law_of_the_noise():
+    """Numbers of one block are uncorrelated, but large together; those of two blocks are independent."""
+    noise = moments_of(3, "auto")
+    drawn = noise.sample(40_000, np.random.default_rng(1)) / noise.std
+    np.testing.assert_allclose(drawn.var(axis=0), 1.0, atol=0.07)
+    correlations = np.corrcoef(drawn.T) - np.eye(noise.dimension)
+    assert abs(correlations).max() < 0.03
+    squares = np.corrcoef((drawn**2).T)
+    block = {number: at for at, one in enumerate(noise.blocks) for number in one.numbers}
+    for i in range(noise.dimension):
+        for j in range(i):
+            assert (squares[i, j] > 0.04) == (block[i] == block[j])

@@ -179,16 +179,51 @@ def test_table_draws_follow_the_law_also_where_words_decide_little(word):
     assert chi_square(np.bincount(drawn, minlength=13), noise_probabilities(law, 12)) > 1e-6
 
 
-@pytest.mark.parametrize("law", [LAWS[3], BlockLaw((2**33, 5), (2**32, 1), HALF), BlockLaw((2**61,), (9,), HALF)])
-def test_blocks_of_one_law_are_drawn_together(law):
-    with unsafe_seed(5) as source:
-        drawn = draw_blocks(law, 5_000, source)
-    assert drawn.shape == (5_000, law.size)
-    held = np.minimum([law.steps_to(tuple(int(t) for t in row)) for row in drawn], 12)
+def chances_of_first_boxes(law):
+    """P(m(t) = k) for k < 12, and the rest."""
     volumes = [law.volume(k) - (law.volume(k - 1) if k else 0) for k in range(300)]
     p = [Fraction(v) * law.rho**k for k, v in enumerate(volumes)]
     p = np.array([float(x / sum(p)) for x in p[:12]])
-    assert chi_square(np.bincount(held, minlength=13), np.append(p, 1 - p.sum())) > 1e-6
+    return np.append(p, 1 - p.sum())
+
+
+@pytest.mark.parametrize(
+    "law", [LAWS[3], LAWS[5], BlockLaw((2**33, 5), (2**32, 1), HALF), BlockLaw((2**61,), (9,), HALF)]
+)
+def test_blocks_of_one_law_are_drawn_together(law, compiled):
+    """J7: the first box that holds a point, against the exact law; a ratio 5 % off is rejected."""
+    with unsafe_seed(5) as source:
+        drawn = draw_blocks(law, 20_000, source, compiled=compiled)
+    assert drawn.shape == (20_000, law.size)
+    held = np.bincount(np.minimum([law.steps_to(tuple(row)) for row in drawn.tolist()], 12), minlength=13)
+    assert chi_square(held, chances_of_first_boxes(law)) > 1e-6
+    for off in (95, 105):
+        wrong = BlockLaw(law.reaches, law.offsets, law.rho * Fraction(off, 100))
+        assert chi_square(held, chances_of_first_boxes(wrong)) < 1e-6
+
+
+@pytest.mark.parametrize("reach", [1, 2**20, 2**40])
+def test_both_ways_of_drawing_give_the_same_numbers_for_the_same_words(reach):
+    law = BlockLaw((reach,) * 3, (reach // 2,) * 3, Fraction(9, 10))
+    for count in (1, 70, 6_001):
+        drawn = []
+        for compiled in (False, True):
+            with unsafe_seed(count) as source:
+                drawn.append(draw_blocks(law, count, source, compiled=compiled))
+        np.testing.assert_array_equal(*drawn)
+
+
+def test_variances_are_those_of_fractions(compiled):
+    """J2: Var T_i = E[r_i (r_i + 1)] / 3, in fractions, against draws; 5 % off is rejected."""
+    law = BlockLaw((1, 4, 9), (0, 2, 8), Fraction(7, 10))
+    w, total = weights(law, 200)
+    with unsafe_seed(2) as source:
+        drawn = draw_blocks(law, 100_000, source, compiled=compiled).astype(float)
+    for at, (a, c) in enumerate(zip(law.reaches, law.offsets, strict=True)):
+        exact = sum(x * (a * k + c) * (a * k + c + 1) for k, x in enumerate(w)) / total / 3
+        squares = drawn[:, at] ** 2
+        error = squares.std() / math.sqrt(len(squares))
+        assert abs(squares.mean() - float(exact)) < 5 * error < 0.04 * float(exact)
 
 
 @pytest.mark.parametrize("radius", [0, 1, 3, 2**31 - 1, 2**40 + 5])
@@ -202,8 +237,28 @@ def test_uniform_numbers_fill_their_interval(radius):
         assert chi_square(counts, np.full(classes, 1 / classes)) > 1e-9
 
 
-def test_doubtful_words_are_drawn_anew(monkeypatch):
-    """Lemire's product is uniform only without the words below 2^32 mod w: the first word here is such a one."""
+@pytest.mark.parametrize("radius", [2**31 - 1, 2**31, 2**40 + 7, 2**61, 2**62 - 1])
+def test_products_of_words_and_widths_are_those_of_whole_numbers(radius, compiled):
+    class Known(RandomSource):
+        def words(self, count):
+            return np.random.default_rng(count).integers(0, 2**64, count, np.uint64)
+
+    size, width = 1_000, 2 * radius + 1
+    drawn = uniform_within(np.full(size, radius), Known(), compiled=compiled).tolist()
+    words, bits = Known().words(size), 64
+    if width < 2**32:
+        words, bits = Known().words(size // 2).view(np.uint32), 32
+    kept = [w * width >> bits for w in words.tolist()]
+    fine = [w * width % 2**bits >= 2**bits % width for w in words.tolist()]
+    assert [t for t, f in zip(drawn, fine, strict=True) if f] == [
+        h - radius for h, f in zip(kept, fine, strict=True) if f
+    ]
+    assert sum(fine) > 0.4 * size
+
+
+@pytest.mark.parametrize("radius", [1, 2**32])
+def test_doubtful_words_are_drawn_anew(radius, compiled):
+    """Lemire's product is uniform only without products whose rest is below B mod w: the first word here is such."""
 
     class Scripted(RandomSource):
         def __init__(self):
@@ -215,5 +270,5 @@ def test_doubtful_words_are_drawn_anew(monkeypatch):
             return np.zeros(count, np.uint64) if len(self.asked) == 1 else np.full(count, 2**63 + 2**31, np.uint64)
 
     source = Scripted()
-    assert uniform_within(np.array([1]), source).tolist() == [0]
+    assert uniform_within(np.array([radius]), source, compiled=compiled).tolist() == [0 if radius == 1 else 1]
     assert source.asked == [1, 1]
