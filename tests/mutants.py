@@ -486,9 +486,29 @@ MUTATIONS = (
     ),
     Mutation(
         "learn/moments/second_moments.py",
-        "widest = np.where(i == j, (size[i] ** 2 - squares[i]) * _UP, widest)",
-        "widest = np.where(i == j, (size[i] ** 2 - squares[i]) / 2, widest)",
+        "return np.where(i == j, (size[i] ** 2 - squares[i]) * _UP, widest)",
+        "return np.where(i == j, (size[i] ** 2 - squares[i]) / 2, widest)",
         "tests/property/test_learn.py::test_both_sets_for_replacement_hold_every_change",
+    ),
+    Mutation(
+        "learn/moments/second_moments.py",
+        "parts = [i.size - count]",
+        "parts = []",
+        "tests/property/test_narrower_bounds.py::"
+        "test_a_plan_whose_blocks_span_the_first_look_and_the_moments_is_refused_before_the_charge",
+    ),
+    Mutation(
+        "planning/staircase_plan.py",
+        "if any(any(block) and not all(block) for block in inside):",
+        "if False:",
+        "tests/property/test_narrower_bounds.py::"
+        "test_a_plan_whose_blocks_span_the_first_look_and_the_moments_is_refused_before_the_charge",
+    ),
+    Mutation(
+        "noise/staircase.py",
+        "again = doubtful[rest < least]",
+        "again = doubtful[:0]",
+        "tests/unit/noise/test_staircase.py::test_doubtful_words_are_drawn_anew",
     ),
     Mutation(
         "learn/naive_bayes.py",

@@ -37,13 +37,13 @@ def estimated(model):
     return np.linalg.lstsq(held, np.clip(y, centre - unit, centre + unit), rcond=None)[0]
 
 
-def coverage(fits, rows, epsilon, *, narrow, cut=1.0):
+def coverage(fits, rows, epsilon, *, narrow, cut=1.0, mechanism="auto"):
     """How often each interval holds its coefficient; `cut` shortens intervals, as a test of the test."""
     inside = []
     for seed in range(fits):
         X, y = table(np.random.default_rng([seed, rows]), rows)
         model = learn.PrivateLinearRegression(
-            inid.ApproxDP(epsilon, 1e-6), bounds=bounds(), bounds_y=ENDS, narrow=narrow
+            inid.ApproxDP(epsilon, 1e-6), bounds=bounds(), bounds_y=ENDS, narrow=narrow, mechanism=mechanism
         )
         with unsafe_seed(seed):
             found = model.fit(X, y).inference_
@@ -60,14 +60,34 @@ def test_intervals_of_least_squares_cover_the_truth_and_shorter_ones_do_not():
     assert coverage(40, 5000, 3.0, narrow=False, cut=0.5).mean() < 0.85
 
 
+def test_intervals_count_staircase_noise_by_its_own_law():
+    """Without sampling error, so that noise is all there is: 60 fits of three coefficients; half as wide is caught."""
+    X = np.random.default_rng(1).uniform(-1, 1, (20_000, 3))
+    y, fits, inside = X @ [1.0, -0.5, 0.25], 60, []
+    with unsafe_no_noise():
+        exact = learn.PrivateLinearRegression(inid.PureDP(1.0), bounds=(-1, 1), bounds_y=(-2, 2), narrow=False)
+        truth = exact.fit(X, y).coef_
+    for seed in range(fits):
+        model = learn.PrivateLinearRegression(inid.PureDP(1.0), bounds=(-1, 1), bounds_y=(-2, 2), narrow=False)
+        with unsafe_seed(seed):
+            low, high = model.fit(X, y).coefficient_interval(0.95)
+        middle = (low + high) / 2
+        inside.append([(abs(truth - middle) <= cut * (high - middle)).mean() for cut in (1.0, 0.5)])
+    assert model.plan_.mechanism == "staircase"
+    covered, halved = np.mean(inside, axis=0)
+    assert covered > 0.88  # 180 trials, of which three at a time share a fit
+    assert halved < 0.85
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("mechanism", ["auto", "staircase"])
 @pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("rows", [2000, 5000, 20_000])
-def test_intervals_of_least_squares_cover_on_the_whole_grid(rows, epsilon, narrow):
+def test_intervals_of_least_squares_cover_on_the_whole_grid(rows, epsilon, narrow, mechanism):
     """200 fits: a coverage of 0.95 has a standard deviation of 0.015."""
-    found = coverage(200, rows, epsilon, narrow=narrow)
-    print(f"\n{rows} {epsilon} narrow={narrow}: {found.round(3)}")  # noqa: T201
+    found = coverage(200, rows, epsilon, narrow=narrow, mechanism=mechanism)
+    print(f"\n{rows} {epsilon} narrow={narrow} {mechanism}: {found.round(3)}")  # noqa: T201
     assert found.min() > 0.87  # the intercept of 2,000 rows had 0.89 at epsilon 3 within the public bounds
     assert found.mean() > 0.92
 
