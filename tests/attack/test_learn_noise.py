@@ -6,6 +6,7 @@ import pytest
 import inid
 from inid import learn
 from inid.learn import cover_answers
+from inid.planning import StaircasePlan
 from internals import module_with
 
 coordinate_descent = module_with("inid.learn", "Descent")
@@ -53,8 +54,18 @@ class Draws:
                 super().__init__(features, loss, steps, bounds, **more)
 
         monkeypatch.setattr(coordinate_descent, "Gradients", Gradients)
-        for module in (k_means, coordinate_descent, narrower_bounds):
+
+        class Added(narrower_bounds.AddNoise):
+            def draw(self, exact, noise, source):
+                outer.values.append(np.array(exact))
+                outer.scales.append(noise.scales[self.start : self.start + len(exact)])
+                if isinstance(noise, StaircasePlan):
+                    noise.drawn_from(self.start, self.start + len(exact))  # whole blocks, each drawn once
+                return super().draw(exact, noise, source)
+
+        for module in (k_means, coordinate_descent):
             monkeypatch.setattr(module, "add_noise", watched)
+        monkeypatch.setattr(narrower_bounds, "AddNoise", Added)
         monkeypatch.setattr(coordinate_descent, "PreparedNoise", Prepared)
 
 
