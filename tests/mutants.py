@@ -429,8 +429,8 @@ MUTATIONS = (
     ),
     Mutation(
         "tables/streams/strategies.py",
-        "return bits, math.isqrt(4**bits // whole)",
-        "return bits, math.isqrt(4**bits // whole) + 1",
+        "return bits, math.isqrt(4**bits // total)",
+        "return bits, math.isqrt(4**bits // total) + 1",
         "tests/unit/tables/streams/test_strategies.py::test_gaussian_noise_spends_no_more_than_is_proved",
     ),
     Mutation(

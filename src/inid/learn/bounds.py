@@ -97,18 +97,18 @@ def one_hot_groups(bounds: object) -> Groups:
 
 def outside_groups(width: int, groups: Groups) -> NDArray[np.bool_]:
     """Whether each column is in no group."""
-    found = np.ones(width, bool)
+    outside = np.ones(width, bool)
     for first, last in groups:
-        found[first:last] = False
-    return found
+        outside[first:last] = False
+    return outside
 
 
 def group_sizes(width: int, groups: Groups) -> Floats:
     """How many categories the group of each column has; 1 for a column of no group."""
-    found = np.ones(width)
+    sizes = np.ones(width)
     for first, last in groups:
-        found[first:last] = last - first
-    return found
+        sizes[first:last] = last - first
+    return sizes
 
 
 def codes(values: Floats, group: tuple[int, int]) -> NDArray[np.intp]:
@@ -132,10 +132,10 @@ def one_hot_with_codes(values: Floats, groups: Groups) -> tuple[Floats, list[NDA
     """The rows clipped to the groups, and the codes of each group."""
     if not groups:
         return values, []
-    held, found = np.array(values), [codes(values, group) for group in groups]
-    for (first, last), code in zip(groups, found, strict=True):
-        held[:, first:last] = code[:, None] == np.arange(last - first)
-    return held, found
+    copy, places = np.array(values), [codes(values, group) for group in groups]
+    for (first, last), code in zip(groups, places, strict=True):
+        copy[:, first:last] = code[:, None] == np.arange(last - first)
+    return copy, places
 
 
 # (lower, upper), each one number for all columns or a list of one per column; or a pair for each column's name.
@@ -300,8 +300,8 @@ def clip_to_bounds(X: Floats, lower: Floats, upper: Floats, groups: Groups = ())
     """X within its bounds, as a fit reads it: values outside are clipped, NaN is the middle; groups are one-hot."""
     with np.errstate(all="ignore"):
         rows = enforce_one_hot(np.ascontiguousarray(X), groups)  # first: an entry that is missing is no category
-        held = np.clip(rows, lower, upper)  # predictions do not depend on the layout in memory
-        return np.where(np.isnan(held), lower / 2 + upper / 2, held)
+        clipped = np.clip(rows, lower, upper)  # predictions do not depend on the layout in memory
+        return np.where(np.isnan(clipped), lower / 2 + upper / 2, clipped)
 
 
 def bounds_of(frame: Any) -> dict[str, tuple[float, float]] | tuple[Floats, Floats]:

@@ -34,9 +34,9 @@ def split_budget(budget: Budget, fraction: float) -> tuple[Budget, Budget]:
         first = decimal_root_down(square * share)
         return GaussianDP(first), GaussianDP(decimal_root_down(square - decimal_fraction(first) ** 2))
     if isinstance(budget, RenyiDP):  # divergences of one order add up
-        whole = decimal_fraction(budget.divergence)
-        first = decimal_down(whole * share)
-        rest = decimal_down(whole - decimal_fraction(first))
+        total = decimal_fraction(budget.divergence)
+        first = decimal_down(total * share)
+        rest = decimal_down(total - decimal_fraction(first))
         return RenyiDP(budget.order, first), RenyiDP(budget.order, rest)
     raise ArgumentError(f"a budget of type {type(budget).__name__} cannot be split: pass one of inid's promises.")
 

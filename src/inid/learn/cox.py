@@ -148,16 +148,16 @@ class PrivateCox(NoisyEstimator):
         self._start_fit()
         edges = read_edges(self.edges)
         relation, data = self._read_rows(X, ledger)
-        held = self._read_bounds(data.shape[1])
+        bounds_read = self._read_bounds(data.shape[1])
         left = SurvivalTimes(
             read_target(self, data, times, several=False, name="times"),
             read_target(self, data, events, several=False, name="events"),
         )
-        whole = divisible(read_budget(self.budget))
-        check_room(ledger, whole, relation)
-        first, rest = split_budget(whole, _HAZARDS)
+        promise = divisible(read_budget(self.budget))
+        check_room(ledger, promise, relation)
+        first, rest = split_budget(promise, _HAZARDS)
         last, rest = split_budget(rest, _CALIBRATION / (1 - _HAZARDS))
-        descent = replace(Descent.of(self, *held, relation), budget=rest)
+        descent = replace(Descent.of(self, *bounds_read, relation), budget=rest)
         rows, periods = None if relation == "add_remove" else data.shape[0], len(edges) - 1
         before = _Totals.planned(first, periods, 1, relation, rows, self.mechanism)
         bands = risk_edges(last, ASSUMED_ROWS if rows is None else rows)
@@ -189,14 +189,14 @@ class PrivateCox(NoisyEstimator):
             public=True,
             slope=lambda signal: max(_SLOPE, _FACTOR * signal**0.25),
         )
-        found = descent.run(data, objective, ledger)
-        self._clip_bounds = held
-        coefficients, constant = found.coefficients[0], float(found.intercepts[0])
+        solution = descent.run(data, objective, ledger)
+        self._clip_bounds = bounds_read
+        coefficients, constant = solution.coefficients[0], float(solution.intercepts[0])
 
         def exact() -> Floats:
             with np.errstate(all="ignore"):
                 period, event = left.cells(edges)
-                risks = row_products(clip_to_bounds(data.floats(), *held), coefficients) + constant
+                risks = row_products(clip_to_bounds(data.floats(), *bounds_read), coefficients) + constant
                 exits = np.where(period >= 0, np.append(block, blocks)[period], -1)
                 return exact_totals(after.question, after.noise, exits, event, np.searchsorted(bands, risks))
 
@@ -209,8 +209,8 @@ class PrivateCox(NoisyEstimator):
             self.baseline_survival_ = np.exp(-np.cumsum(baseline))
         self.calibration_, self.coef_, self.intercept_ = factor, factor * coefficients, factor * constant
         self.times_ = edges[1:]
-        self.plan_, self.private_ = found.plan, found.private and marginal.private and banded.private
-        self.noise_chance_ = found.chance
+        self.plan_, self.private_ = solution.plan, solution.private and marginal.private and banded.private
+        self.noise_chance_ = solution.chance
         self._end_fit(ledger)
         warn_of_noise(self)
         return self
@@ -333,8 +333,8 @@ class _Bands:
 def calibrated(edges: Floats, question: PrefixSums, banded: Release) -> tuple[float, Floats]:
     """C, and the hazards of the baseline, from running totals of events and exits by bands of risk."""
 
-    def bands(made: Release) -> _Bands:
-        return _Bands.of(edges, SurvivalCounts.of(question, made, linear=True))
+    def bands(answer: Release) -> _Bands:
+        return _Bands.of(edges, SurvivalCounts.of(question, answer, linear=True))
 
     rng, estimates = np.random.default_rng(20_263), []
     draw = rng.normal if banded.plan.mechanism == "gaussian" else rng.laplace
@@ -342,7 +342,7 @@ def calibrated(edges: Floats, question: PrefixSums, banded: Release) -> tuple[fl
         again = replace(banded, values=banded.values + banded.plan.scales * draw(size=banded.values.size))
         estimates.append(bands(again).log_factor())
     here = bands(banded)
-    found = here.log_factor()
+    log_factor = here.log_factor()
     spread = float(np.subtract(*np.quantile(estimates, [0.84, 0.16]))) / 2  # wide tails do not drown it
-    factor = float(np.exp(found * _DOUBT**2 / (_DOUBT**2 + spread**2)))
+    factor = float(np.exp(log_factor * _DOUBT**2 / (_DOUBT**2 + spread**2)))
     return factor, here.baseline(factor)

@@ -119,7 +119,7 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         )
         relation, data = self._read_rows(X, ledger)
         target = read_target(self, data, y, several=False)
-        held = self._read_bounds(data.shape[1])
+        bounds_read = self._read_bounds(data.shape[1])
         ends = read_bounds("bounds_y", self.bounds_y, 1)
         low, high = float(ends[0][0]), float(ends[1][0])
         self._check_ends(low, high)
@@ -146,10 +146,12 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         def begun(preliminary: PreliminaryRelease) -> float:
             return start(preliminary) + math.log(high * self._limit(preliminary))  # 0 without an intercept
 
-        def predictions(values: Floats, found: DescentResult) -> Floats:
-            logarithms = row_products(clip_to_bounds(values, *held), found.coefficients[0]) + found.intercepts[0]
-            means = np.clip(exponentials(logarithms + begun(found.preliminary)), low, high)
-            return np.asarray(means / (high * found.preliminary.limit))
+        def predictions(values: Floats, result: DescentResult) -> Floats:
+            logarithms = (
+                row_products(clip_to_bounds(values, *bounds_read), result.coefficients[0]) + result.intercepts[0]
+            )
+            means = np.clip(exponentials(logarithms + begun(result.preliminary)), low, high)
+            return np.asarray(means / (high * result.preliminary.limit))
 
         objective = Objective(
             lambda preliminary: [self._loss(entries() / self._limit(preliminary), start(preliminary), low / high)],
@@ -163,17 +165,17 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
             slope=lambda signal: self._slope(high / low if low > 0 else math.inf, signal),
         )
         paid = PaidInference.of(self, data, relation, ledger, weighted=weights is not None)
-        descent = Descent.of(self, *held, relation)
-        found = (descent if paid is None else replace(descent, budget=paid.rest)).run(data, objective, ledger)
-        self._clip_bounds, self._ends = held, (low, high)
-        self.coef_ = found.coefficients[0]
-        self.intercept_ = float(found.intercepts[0]) + begun(found.preliminary) + math.log(found.calibration)
-        self.plan_, self.private_, self.noise_chance_ = found.plan, found.private, found.chance
-        self.shrinkage_ = np.array([found.shrinkage])
+        descent = Descent.of(self, *bounds_read, relation)
+        solution = (descent if paid is None else replace(descent, budget=paid.rest)).run(data, objective, ledger)
+        self._clip_bounds, self._ends = bounds_read, (low, high)
+        self.coef_ = solution.coefficients[0]
+        self.intercept_ = float(solution.intercepts[0]) + begun(solution.preliminary) + math.log(solution.calibration)
+        self.plan_, self.private_, self.noise_chance_ = solution.plan, solution.private, solution.chance
+        self.shrinkage_ = np.array([solution.shrinkage])
         if paid is not None:
-            calibrated = math.log(found.calibration) if self._moved else 0.0
+            calibrated = math.log(solution.calibration) if self._moved else 0.0
             solved = np.append(self.coef_, self.intercept_ - calibrated)
-            unit = high * self._limit(found.preliminary)
+            unit = high * self._limit(solution.preliminary)
 
             def slopes(rows: Floats) -> Slopes:
                 logarithms = row_products(rows, solved[:-1]) + solved[-1] - math.log(unit)

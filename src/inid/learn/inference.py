@@ -109,8 +109,8 @@ class Inference:
         places = [self._place(name) for name in names]
         if not places or not self.given[places].all():
             raise ArgumentError(f"test takes names of coefficients with intervals, got {shown([*names])}.")
-        found = self.estimates[places]
-        statistic = found @ np.linalg.pinv(self.covariance_[np.ix_(places, places)]) @ found
+        tested = self.estimates[places]
+        statistic = tested @ np.linalg.pinv(self.covariance_[np.ix_(places, places)]) @ tested
         return float(chdtrc(len(places), statistic))
 
     def __str__(self) -> str:

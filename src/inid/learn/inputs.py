@@ -153,13 +153,13 @@ def read_classes(classes: Sequence[Any] | None, labels: Labels | None = None) ->
                 "all of them."
             )
         return given
-    found = np.empty(0) if labels is None else labels.classes()
-    if len(found) < 2:
+    values = np.empty(0) if labels is None else labels.classes()
+    if len(values) < 2:
         raise ArgumentError(
             "y must hold two classes or more, not one class: pass classes=(negative, positive) for the labels to be "
             "public."
         )
-    return found
+    return values
 
 
 def _declared_labels(y: Any) -> tuple[tuple[int, ...], Callable[[], Array]]:
@@ -314,10 +314,10 @@ def _check_length(X: Matrix, length: int, name: str = "y") -> None:
 
 def _same(entry: Any, label: Any) -> bool:
     try:
-        found = entry == label
+        equal = entry == label
     except Exception:  # noqa: BLE001 - a label of any type may refuse in any way, and is then another label
         return False
-    return isinstance(found, (bool, np.bool_)) and bool(found)  # not an array, nor pandas' NA
+    return isinstance(equal, (bool, np.bool_)) and bool(equal)  # not an array, nor pandas' NA
 
 
 def _is_declared(y: Any) -> bool:
@@ -331,13 +331,13 @@ def entries(y: Any, name: str = "y") -> Callable[[], Sequence[Any]]:
     """How to read the entries of a container without a NumPy type; what Python cannot hold is None."""
     if isinstance(y, Sequence) and not isinstance(y, (str, bytes, bytearray)):
         return lambda: y
-    found = next((getattr(y, name) for name in _LISTS if hasattr(y, name)), None)
-    if found is None or hasattr(y, "columns"):
+    method = next((getattr(y, name) for name in _LISTS if hasattr(y, name)), None)
+    if method is None or hasattr(y, "columns"):
         raise ArgumentError(
             f"{name} must be a column of labels, got an object of type {type(y).__name__}: pass a list, an array or a "
             "series with one label for each row."
         )
-    convert: Callable[[], Sequence[Any]] = found
+    convert: Callable[[], Sequence[Any]] = method
 
     def read() -> Sequence[Any]:
         try:
@@ -361,11 +361,11 @@ def _alone(column: Any, at: int) -> Any:
 def remember_columns(estimator: object, X: Any, *, reset: bool) -> None:
     """Remember the columns of X (`reset`), or compare them, by scikit-learn's rules; no value is read."""
     names: Any = getattr(X, "column_names", getattr(X, "columns", ()))
-    seen: set[Any] = set()
+    names_seen: set[Any] = set()
     for name in names:
-        if name in seen:
+        if name in names_seen:
             raise ArgumentError(f"X has two columns named {shown(name)}: give each column a name of its own.")
-        seen.add(name)
+        names_seen.add(name)
     validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
@@ -413,10 +413,10 @@ def read_class_weights(
     most = max(*each.values(), 1.0)
 
     def weights() -> Floats:
-        found = np.ones(rows)
+        weights_of_rows = np.ones(rows)
         for one in classes:
-            found = np.where(labels.matches(one) > 0, each[one], found)
-        return np.asarray(np.clip(found / most, 0.0, 1.0))
+            weights_of_rows = np.where(labels.matches(one) > 0, each[one], weights_of_rows)
+        return np.asarray(np.clip(weights_of_rows / most, 0.0, 1.0))
 
     return most, weights
 

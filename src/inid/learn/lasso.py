@@ -151,10 +151,10 @@ def _sparse(normal: Normal, given: float | None, ratio: float) -> Floats:
 def _minimised(normal: Normal, alpha: float, ratio: float) -> Floats:
     width = len(normal.size)
     size = np.append(normal.size, 1.0)
-    whole = np.zeros((width + 1, width + 1))
-    whole[:width, :width], whole[width, width] = normal.gram, normal.square
-    whole[:width, width] = whole[width, :width] = normal.products
-    values, vectors = np.linalg.eigh(whole / np.outer(size, size))
+    bordered = np.zeros((width + 1, width + 1))
+    bordered[:width, :width], bordered[width, width] = normal.gram, normal.square
+    bordered[:width, width] = bordered[width, :width] = normal.products
+    values, vectors = np.linalg.eigh(bordered / np.outer(size, size))
     units = np.append(normal.unit_x, normal.unit_y)
     rows = (vectors * np.sqrt(np.maximum(values, 0.0))).T * (size * units)
     inner = ElasticNet(alpha=alpha / len(rows), l1_ratio=ratio, fit_intercept=False, tol=_TOLERANCE, max_iter=_SWEEPS)

@@ -136,11 +136,11 @@ class PrivateLogisticRegression(PrivateClassifier):
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class; with more than two, those of one against the rest, scaled to sum to 1."""
-        found = expit(self.decision_function(X))
-        if found.ndim == 1:
-            return np.column_stack([1 - found, found])
-        total = row_sums(found)[:, None]
-        return np.asarray(np.where(total > 0, found / np.where(total > 0, total, 1.0), 1 / found.shape[1]))
+        positive = expit(self.decision_function(X))
+        if positive.ndim == 1:
+            return np.column_stack([1 - positive, positive])
+        total = row_sums(positive)[:, None]
+        return np.asarray(np.where(total > 0, positive / np.where(total > 0, total, 1.0), 1 / positive.shape[1]))
 
     def predict_log_proba(self, X: Any) -> Floats:
         """The logarithm of the probability of each class; of one that is 0 to a float, minus infinity."""

@@ -105,8 +105,8 @@ def _learns_nothing(step: Any) -> bool:
     if isinstance(step, Normalizer):  # the last bit of a row's norm depends on the rows beside it
         return False
     if isinstance(step, (OneHotEncoder, OrdinalEncoder)):
-        kept = step.min_frequency is None and step.max_categories is None
-        return not isinstance(step.categories, str) and step.handle_unknown not in {"error", "warn"} and kept
+        keeps_all = step.min_frequency is None and step.max_categories is None
+        return not isinstance(step.categories, str) and step.handle_unknown not in {"error", "warn"} and keeps_all
     if isinstance(step, SimpleImputer):
         return step.strategy == "constant" and step.fill_value is not None and not step.add_indicator
     return not get_tags(step).requires_fit

@@ -129,7 +129,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         name = "target"
         while name in levels:
             name += "'"
-        made = release_levels(
+        synthetic = release_levels(
             {**levels, name: levels_y},
             find,
             budget=budget,
@@ -140,14 +140,14 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             ledger=ledger,
             label=type(self).__name__,
         )
-        self.plan_, self.private_, self.record_ = made.plan, made.private, made.record
+        self.plan_, self.private_, self.record_ = synthetic.plan, synthetic.private, synthetic.record
         if numbers is not None and part is not None:
-            counts = made.maker.measured.summary.shares[len(levels)] * made.maker.measured.summary.total
+            counts = synthetic.maker.measured.summary.shares[len(levels)] * synthetic.maker.measured.summary.total
             values = self._bin_means(counts, levels_y, target, numbers, part, relation, ledger)
         self._end_fit(ledger)
-        number = round(float(np.clip(made.maker.measured.summary.total, _LEAST_ROWS, _MOST_ROWS)))
-        codes = made.maker.codes(number, progress=False)
-        measured, place = made.maker.measured, len(levels)
+        number = round(float(np.clip(synthetic.maker.measured.summary.total, _LEAST_ROWS, _MOST_ROWS)))
+        codes = synthetic.maker.codes(number, progress=False)
+        measured, place = synthetic.maker.measured, len(levels)
         self.shrinkage_ = measured.believed(place)
         if is_classifier(self.estimator):
             self.shrinkage_ = float(any(place in pair for pair in measured.kept))
@@ -195,8 +195,8 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             with np.errstate(all="ignore"):  # no warning may depend on a value
                 z = np.clip((numbers() - middles[bins]) / halves[bins], -1.0, 1.0)
             units = Units.of(-np.ones(1), np.ones(1), None, centre=True, scale=True)
-            whole = units.mapping.whole(z[:, None])[:, 0]  # whole numbers: their sums are exact in any order
-            return np.asarray(np.bincount(bins, weights=whole, minlength=middles.size) * units.grid.step[0])
+            integers = units.mapping.whole(z[:, None])[:, 0]  # whole numbers: their sums are exact in any order
+            return np.asarray(np.bincount(bins, weights=integers, minlength=middles.size) * units.grid.step[0])
 
         released = release(exact, noise, ledger, label=f"{type(self).__name__}: means of bins")
         self.private_ = self.private_ and released.private
@@ -207,17 +207,17 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
 
     def predict(self, X: Any) -> Any:
         """What the estimator predicts, shrunk."""
-        seen, fitted = self._seen(X), self._fitted()
+        codes, fitted = self._seen(X), self._fitted()
         if not is_classifier(self.estimator):
             of_rows, released = self._centres
-            return released + self.shrinkage_ * (fitted.predict(seen) - of_rows)
-        return fitted.predict(seen) if self.shrinkage_ else np.full(len(seen), self.classes_[np.argmax(self._shares)])
+            return released + self.shrinkage_ * (fitted.predict(codes) - of_rows)
+        return fitted.predict(codes) if self.shrinkage_ else np.full(len(codes), self.classes_[np.argmax(self._shares)])
 
     @available_if(_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class."""
-        seen, fitted = self._seen(X), self._fitted()
-        return np.asarray(fitted.predict_proba(seen)) if self.shrinkage_ else np.tile(self._shares, (len(seen), 1))
+        codes, fitted = self._seen(X), self._fitted()
+        return np.asarray(fitted.predict_proba(codes)) if self.shrinkage_ else np.tile(self._shares, (len(codes), 1))
 
     @available_if(_has("predict_log_proba"))  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Floats:
@@ -241,8 +241,8 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             inner = get_tags(self.estimator)
             tags.estimator_type, tags.classifier_tags = inner.estimator_type, inner.classifier_tags
             tags.regressor_tags, tags.target_tags.required = inner.regressor_tags, inner.target_tags.required
-        for own in filter(None, (tags.classifier_tags, tags.regressor_tags)):
-            own.poor_score = True  # numbers are known by their bins, and models by what pairs show
+        for own_tags in filter(None, (tags.classifier_tags, tags.regressor_tags)):
+            own_tags.poor_score = True  # numbers are known by their bins, and models by what pairs show
         if tags.classifier_tags is not None:
             tags.classifier_tags.multi_label = False
         tags.input_tags.sparse = not self.categories
@@ -297,33 +297,33 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
 
     def _levels(self) -> dict[str, Sequence[str] | Sequence[float]]:
         """The public levels of every column that the estimator sees."""
-        found: dict[str, Sequence[str] | Sequence[float]] = {}
-        listed = {name: [*own, "other"] for name, own in (self.categories or {}).items()}
+        levels: dict[str, Sequence[str] | Sequence[float]] = {}
+        listed = {name: [*keys, "other"] for name, keys in (self.categories or {}).items()}
         known: list[tuple[Any, Any]] = [*zip(self._numbers, self._edges, strict=True), *listed.items()]
-        for at, (name, own) in enumerate(known):
+        for at, (name, keys) in enumerate(known):
             word = str(name) if str(name) and is_plain(str(name)) else f"column {at}"
-            while word in found:
+            while word in levels:
                 word += "'"
-            found[word] = own.tolist() if isinstance(own, np.ndarray) else _words(own)
-        return found
+            levels[word] = keys.tolist() if isinstance(keys, np.ndarray) else _words(keys)
+        return levels
 
     def _places(self, values: Floats) -> Levels:
         """The level of each value: never missing, whatever the value is."""
         count = len(self._edges)
-        found = np.zeros(values.shape, dtype=np.int64)
+        places = np.zeros(values.shape, dtype=np.int64)
         with np.errstate(all="ignore"):
             for at, edges in enumerate(self._edges):
-                own = np.where(np.isnan(values[:, at]), (edges[0] + edges[-1]) / 2, values[:, at])
-                found[:, at] = np.searchsorted(edges[1:-1], own, side="right")
-            found[:, count:] = values[:, count:].astype(np.int64)
-        return found
+                column = np.where(np.isnan(values[:, at]), (edges[0] + edges[-1]) / 2, values[:, at])
+                places[:, at] = np.searchsorted(edges[1:-1], column, side="right")
+            places[:, count:] = values[:, count:].astype(np.int64)
+        return places
 
     def _middles(self, codes: NDArray[np.integer]) -> Floats:
         """What the estimator sees of levels."""
-        found = codes.astype(np.float64)
+        middles = codes.astype(np.float64)
         for at, edges in enumerate(self._edges):
-            found[:, at] = ((edges[1:] + edges[:-1]) / 2)[codes[:, at]]
-        return found
+            middles[:, at] = ((edges[1:] + edges[:-1]) / 2)[codes[:, at]]
+        return middles
 
     def _seen(self, X: Any) -> Floats:
         check_is_fitted(self, "estimator_")
@@ -356,8 +356,8 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         edges = _edges("bins_y", usual if self.bins_y is None else self.bins_y, (low, high))
 
         def held() -> Floats:
-            own = numbers.floats()[:, 0]
-            return np.clip(np.where(np.isnan(own), (low + high) / 2, own), edges[0], edges[-1])
+            targets = numbers.floats()[:, 0]
+            return np.clip(np.where(np.isnan(targets), (low + high) / 2, targets), edges[0], edges[-1])
 
         def placed() -> Levels:
             return np.searchsorted(edges[1:-1], held(), side="right").astype(np.int64)

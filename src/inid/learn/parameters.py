@@ -83,23 +83,23 @@ _ENTRY = re.compile(r"^    (\w+): .*\n(?:        .*\n)*", re.MULTILINE)
 @dataclass_transform(eq_default=False)
 def estimator(kind: _Kind) -> _Kind:
     """Make an estimator of a class with annotated parameters."""
-    made: Any = dataclass(eq=False, repr=False)(kind)
-    plain = made.__init__
+    made_class: Any = dataclass(eq=False, repr=False)(kind)
+    plain = made_class.__init__
 
     @functools.wraps(plain)
     def read(self: Any, *args: Any, **keywords: Any) -> None:
         plain(self, *args, **read_keywords(type(self), keywords))
 
     # Types are for checkers and documentation; help() is for readers, who are shown names and defaults.
-    found = inspect.signature(plain)
-    bare = [one.replace(annotation=inspect.Parameter.empty) for one in found.parameters.values()]
-    read.__signature__ = found.replace(parameters=bare, return_annotation=inspect.Signature.empty)  # type: ignore[attr-defined]
-    made.__init__ = read
-    made._stated_doc = kind.__doc__  # noqa: SLF001 - also of parameters that only subclasses have
-    made.__doc__ = _completed(made)
-    if "fit" in vars(made):
-        made.fit = _with_cures(made.fit)
-    return cast("_Kind", made)
+    signature = inspect.signature(plain)
+    bare = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values()]
+    read.__signature__ = signature.replace(parameters=bare, return_annotation=inspect.Signature.empty)  # type: ignore[attr-defined]
+    made_class.__init__ = read
+    made_class._stated_doc = kind.__doc__  # noqa: SLF001 - also of parameters that only subclasses have
+    made_class.__doc__ = _completed(made_class)
+    if "fit" in vars(made_class):
+        made_class.fit = _with_cures(made_class.fit)
+    return cast("_Kind", made_class)
 
 
 # What every `fit` says of its arguments, unless its own docstring says something else.
@@ -136,10 +136,10 @@ def _with_cures(fit: Any) -> Any:
 
     if "ledger" in known:
         text = inspect.cleandoc(fit.__doc__ or "") + "\n"
-        own = _entries(text, "Args")
+        described = _entries(text, "Args")
         if "y" in known and signature.parameters["y"].default is None:
-            own["y"] = "    y: Ignored.\n"
-        read.__doc__ = f"{_with_section(text, 'Args', _FIT_ARGS | own, known)}\n{_FIT_RAISES}"
+            described["y"] = "    y: Ignored.\n"
+        read.__doc__ = f"{_with_section(text, 'Args', _FIT_ARGS | described, known)}\n{_FIT_RAISES}"
     return read
 
 

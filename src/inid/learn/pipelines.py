@@ -125,7 +125,7 @@ def make_private_pipeline(*steps: Any, budget: Budget, share: float = 0.1) -> Pr
     >>> [round(step.budget.mu**2, 6) for _, step in model.steps]
     [0.1, 0.9]
     """
-    whole, paying = read_budget(budget), [leaf for step in steps for leaf in _paying(step)]
+    promise, paying = read_budget(budget), [leaf for step in steps for leaf in _paying(step)]
     if not paying:
         raise ArgumentError("no step of the pipeline pays for anything: make one with a private estimator.")
     for step in paying:
@@ -136,7 +136,7 @@ def make_private_pipeline(*steps: Any, budget: Budget, share: float = 0.1) -> Pr
     part = real("share", share, above=0, cure="pass the part of each step that prepares, such as 0.1")
     if not part * (len(paying) - 1) < 1:
         raise ArgumentError(f"share must leave something for the last step, got {part:g}: pass 0.1, say.")
-    rest: Budget = divisible(whole) if len(paying) > 1 else whole
+    rest: Budget = divisible(promise) if len(paying) > 1 else promise
     for at, step in enumerate(paying[:-1]):
         first, rest = split_budget(rest, part / (1 - at * part))
         step.set_params(budget=first)

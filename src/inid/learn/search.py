@@ -179,7 +179,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     ) -> None:
         relation = read_relation(self.estimator.neighbours, ledger)
         data = read_matrix(self, X, reset=True, empty=relation == "add_remove")
-        held = _held_out(data.shape[0], _part("holdout", self.holdout), relation)
+        in_holdout = _held_out(data.shape[0], _part("holdout", self.holdout), relation)
         models = [
             _copy(self.estimator).set_params(**one, budget=budget, neighbours=relation)
             for one, budget in zip(candidates, budgets[1:], strict=True)
@@ -195,13 +195,14 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         chooser = plan_selection(2.0 if relation == "replace" else 1.0, budgets[0], neighbours=relation)
         check_room(ledger, divisible(read_budget(self.estimator.budget)), relation)
         learn, judge = (
-            [_safe_indexing(part, rows) for part in (X, y)] for rows in (np.flatnonzero(~held), np.flatnonzero(held))
+            [_safe_indexing(part, rows) for part in (X, y)]
+            for rows in (np.flatnonzero(~in_holdout), np.flatnonzero(in_holdout))
         )
         for model in models:
             model.fit(*learn, ledger=ledger)
 
         def scores() -> Floats:
-            if not held.any():
+            if not in_holdout.any():
                 return np.zeros(len(models))
             return np.array([_score(model, *judge) for model in models])
 
@@ -236,10 +237,10 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
 
 def _copy(estimator: Any) -> Any:
     """A clone that counts its fits by itself: a search pays for all of them, and warns for itself."""
-    made = clone(estimator)
-    vars(made).pop("_family", None)
-    made._of_search = True  # noqa: SLF001 - a search warns of noise in its winner alone
-    return made
+    copy = clone(estimator)
+    vars(copy).pop("_family", None)
+    copy._of_search = True  # noqa: SLF001 - a search warns of noise in its winner alone
+    return copy
 
 
 def _rehearse(model: Any, nobody: Any) -> None:
@@ -262,9 +263,9 @@ def _held_out(rows: int, part: float, relation: Neighbours) -> NDArray[np.bool_]
         return np.asarray(words < np.uint64(part * 2.0**64))
     if rows < 2:
         raise ArgumentError("a search needs two rows at least: one to learn from and one to compare on.")
-    held = np.zeros(rows, bool)
-    held[np.argsort(words)[: min(max(round(rows * part), 1), rows - 1)]] = True
-    return held
+    in_holdout = np.zeros(rows, bool)
+    in_holdout[np.argsort(words)[: min(max(round(rows * part), 1), rows - 1)]] = True
+    return in_holdout
 
 
 def _score(model: Any, X: Any, y: Any) -> float:
@@ -277,15 +278,15 @@ def _score(model: Any, X: Any, y: Any) -> float:
 
 def _right(model: Any, data: Matrix, X: Any, y: Any) -> Floats:
     labels, predicted = read_labels(model, data, y), model.predict(X)
-    found = np.zeros(len(predicted))
+    correct = np.zeros(len(predicted))
     for one in model.classes_:
-        found = np.maximum(found, labels.matches(one) * (predicted == one))
-    return found
+        correct = np.maximum(correct, labels.matches(one) * (predicted == one))
+    return correct
 
 
 def _near(model: Any, data: Matrix, X: Any, y: Any) -> Floats:
     target = read_target(model, data, y)
     low, high = read_bounds("bounds_y", model.bounds_y, target.shape[1])
-    held = [np.where(np.isnan(part), (low + high) / 2, np.clip(part, low, high))
+    clipped = [np.where(np.isnan(part), (low + high) / 2, np.clip(part, low, high))
             for part in (target.floats(), np.reshape(model.predict(X), target.shape))]  # fmt: skip
-    return np.asarray(1 - row_sums(((held[0] - held[1]) / (high - low)) ** 2) / len(high))
+    return np.asarray(1 - row_sums(((clipped[0] - clipped[1]) / (high - low)) ** 2) / len(high))

@@ -38,7 +38,7 @@ def class_p_value(sums: Floats, counts: Floats, spread: Floats | float) -> float
     return float(chdtrc((len(sums) - 1) * sums.shape[1], ((apart / spread) ** 2).sum()))
 
 
-def noise_of_steps(steps: Floats, kept: Floats, passes: int, averaged: int) -> Floats:
+def noise_of_steps(steps: Floats, shares: Floats, passes: int, averaged: int) -> Floats:
     """The standard deviation of noise in what a descent finds, column by column (about: columns are taken one by one).
 
     A step adds noise of standard deviation `steps` to a coefficient, of which every later pass keeps a part c. The mean
@@ -46,18 +46,18 @@ def noise_of_steps(steps: Floats, kept: Floats, passes: int, averaged: int) -> F
     """
     at = np.arange(passes)[:, None]
     first = np.maximum(at, passes - averaged)  # the sum over t from here is a geometric series
-    rest = np.where(kept < 1, 1 - kept, 1.0)
-    series = np.where(kept < 1, (1 - kept ** (passes - first)) / rest, passes - first)
-    return np.asarray(steps * np.sqrt(((kept ** (first - at) * series / averaged) ** 2).sum(axis=0)))
+    rest = np.where(shares < 1, 1 - shares, 1.0)
+    series = np.where(shares < 1, (1 - shares ** (passes - first)) / rest, passes - first)
+    return np.asarray(steps * np.sqrt(((shares ** (first - at) * series / averaged) ** 2).sum(axis=0)))
 
 
-def coefficient_p_value(found: Floats, noise: Floats) -> float:
+def coefficient_p_value(coefficients: Floats, noise: Floats) -> float:
     """The chance that noise alone moves coefficients as far as released; 0 are the penalty's doing, and say nothing."""
-    used = found != 0
-    return float(chdtrc(int(used.sum()), ((found / noise)[used] ** 2).sum())) if used.any() else 0.0
+    used = coefficients != 0
+    return float(chdtrc(int(used.sum()), ((coefficients / noise)[used] ** 2).sum())) if used.any() else 0.0
 
 
-def shrinkage_factor(found: Floats, noise: Floats, variances: Floats, come: Floats) -> float:
+def shrinkage_factor(estimates: Floats, noise: Floats, variances: Floats, come: Floats) -> float:
     """What the coefficients of a logarithmic model are multiplied by, between 0 and 1.
 
     Coefficients w with noise e move predictions by Q = sum of a_i w_i^2 and V = sum of a_i e_i^2 on average, a_i being
@@ -66,13 +66,13 @@ def shrinkage_factor(found: Floats, noise: Floats, variances: Floats, come: Floa
     w°_i, about. That estimate is noisy itself, so the factor is at most q / (q + V), where q is 0.1 or, if more, what
     is seen beyond V and three standard deviations of it. It goes to 1 as noise goes to 0.
     """
-    seen, alone = found**2 * variances, noise**2 * variances
+    signal, alone = estimates**2 * variances, noise**2 * variances
     noisy = float(alone.sum())
-    surely = float(seen.sum()) - noisy - 3 * math.sqrt(2 * float((alone**2).sum()))
+    surely = float(signal.sum()) - noisy - 3 * math.sqrt(2 * float((alone**2).sum()))
     most = max(_PRIOR_VARIANCE, surely) / (max(_PRIOR_VARIANCE, surely) + noisy)
-    if not seen.sum() > 0:
+    if not signal.sum() > 0:
         return most
-    return min(max(float(((seen - alone) / np.maximum(come, _TINY)).sum() / seen.sum()), 0.0), most)
+    return min(max(float(((signal - alone) / np.maximum(come, _TINY)).sum() / signal.sum()), 0.0), most)
 
 
 def centres_diagnosis(
@@ -85,15 +85,15 @@ def centres_diagnosis(
     B + L on average. So the gain B - L is what is seen less 2 L.
     """
     mean = counts @ centres / counts.sum()
-    seen = float((counts[:, None] * (centres - mean) ** 2 * unit**2).sum())
+    between = float((counts[:, None] * (centres - mean) ** 2 * unit**2).sum())
     errors = np.minimum((sums**2 + centres**2 * numbers**2) / counts[:, None] ** 2, 1.0)
     lost = float((counts[:, None] * errors * unit**2).sum())
-    if len(centres) == 1 or seen > 2 * lost:
+    if len(centres) == 1 or between > 2 * lost:
         return None
     return "the centres are no further apart than noise alone puts them, and one centre for all rows may do better"
 
 
-def components_diagnosis(values: Floats, kept: int, noise: float) -> str | None:
+def components_diagnosis(values: Floats, components: int, noise: float) -> str | None:
     """Why the components of PCA may hold less than half of the variance that as many could, None if they do not.
 
     A symmetric M x M matrix of independent noise of standard deviation s turns an eigenvalue v of a large matrix into v
@@ -101,15 +101,15 @@ def components_diagnosis(values: Floats, kept: int, noise: float) -> str | None:
     cannot be told from noise (Benaych-Georges and Nadakuditi 2011) and is taken as half of that limit.
     """
     limit = noise * np.sqrt(len(values))
-    if kept == len(values) or not limit > 0:
+    if components == len(values) or not limit > 0:
         return None
-    top = values[:kept]
-    told = top > 2 * limit
-    was = np.where(told, (top + np.sqrt(np.where(told, top**2 - 4 * limit**2, 0.0))) / 2, limit / 2)
-    held = np.where(told, 1 - (limit / was) ** 2, 0.0)
-    if float((was * held).sum()) >= 0.5 * float(was.sum()):
+    top = values[:components]
+    resolved = top > 2 * limit
+    was = np.where(resolved, (top + np.sqrt(np.where(resolved, top**2 - 4 * limit**2, 0.0))) / 2, limit / 2)
+    reliability = np.where(resolved, 1 - (limit / was) ** 2, 0.0)
+    if float((was * reliability).sum()) >= 0.5 * float(was.sum()):
         return None
-    return f"less than half of the variance that {kept} of {len(values)} components can hold is expected in these"
+    return f"less than half of the variance that {components} of {len(values)} components can hold is expected in these"
 
 
 def at_a_bound(names: Sequence[str], means: Floats, spread: Floats) -> str | None:

@@ -63,8 +63,8 @@ class TableRows:
 
     def sums(self, build: Callable[[Engine], Any]) -> NDArray[np.int64]:
         """Sums of whole numbers, in one query. The sum over no rows is no number, and counts as 0."""
-        (found,) = self.table.source.run_query(build)
-        return np.array([0 if total is None else int(total) for total in found], dtype=np.int64)
+        (totals,) = self.table.source.run_query(build)
+        return np.array([0 if total is None else int(total) for total in totals], dtype=np.int64)
 
     def by_class(self, label: str, classes: Sequence[Any], units: Units) -> NDArray[np.int64]:
         """Sums, squares and number of the rows of each class: a row for each."""
@@ -88,12 +88,12 @@ class TableRows:
 
         def build(source: Engine) -> Any:
             roles: dict[str, tuple[str, Role]] = {f"x{at}": (name, "number") for at, name in enumerate(self.names)}
-            held, zero = [], nw.lit(0.0, dtype=nw.Float64)
+            shrunk, zero = [], nw.lit(0.0, dtype=nw.Float64)
             for name, column in zip(roles, self.names, strict=True):
                 value = nw.col(name)
                 here = ~(value.is_null() | value.is_nan())
-                held.append(nw.when(here).then(value.clip(*self.table.bounds[column])).otherwise(zero).alias(name))
-            frame, columns = source.columns(roles).with_columns(*held), [nw.col(name) for name in roles]
+                shrunk.append(nw.when(here).then(value.clip(*self.table.bounds[column])).otherwise(zero).alias(name))
+            frame, columns = source.columns(roles).with_columns(*shrunk), [nw.col(name) for name in roles]
             square = columns[0] * columns[0]
             for column in columns[1:]:
                 square = square + column * column
@@ -101,14 +101,16 @@ class TableRows:
             long = nw.col("length") > norm
             shrink = nw.when(long).then(nw.lit(norm, dtype=nw.Float64) / nw.col("length")).otherwise(nw.lit(1.0))
             frame = frame.with_columns(shrink=shrink)
-            whole = [((column * nw.col("shrink") * float(1 / step)) + 0.5).floor().cast(nw.Int64) for column in columns]
-            frame = frame.with_columns(*(one.alias(name) for one, name in zip(whole, roles, strict=True)))
+            integers = [
+                ((column * nw.col("shrink") * float(1 / step)) + 0.5).floor().cast(nw.Int64) for column in columns
+            ]
+            frame = frame.with_columns(*(one.alias(name) for one, name in zip(integers, roles, strict=True)))
             totals = [columns[a] * columns[b] for a, b in zip(i.tolist(), j.tolist(), strict=True)] + columns
             totals.append(nw.lit(1, dtype=nw.Int64) + 0 * columns[0])
             return frame.select(*(total.sum().cast(nw.Int64).alias(f"sum{at}") for at, total in enumerate(totals)))
 
-        found = self.sums(build)
-        return found[: i.size], found[i.size :]
+        sums = self.sums(build)
+        return sums[: i.size], sums[i.size :]
 
     def check_label(self, label: str, classes: Sequence[Any]) -> None:
         """Refuse a column of labels that is unknown, or classes of another type than its own."""
@@ -164,7 +166,7 @@ def whole_columns(source: Engine, columns: Sequence[str], units: Units, **more: 
     roles: dict[str, tuple[str, Role]] = {f"x{at}": (name, "number") for at, name in enumerate(columns)}
     mapping = units.mapping
     middles = np.rint((mapping.least + mapping.most) / 2)
-    scaled, whole = [], []
+    scaled, integers = [], []
     for at, name in enumerate(roles):
         value = nw.col(name)
         # Missing values go before clipping, and clipping before flooring: engines disagree about NaN, and stop at
@@ -173,22 +175,22 @@ def whole_columns(source: Engine, columns: Sequence[str], units: Units, **more: 
         steps = (value - float(mapping.centre[at])) * float(1 / mapping.step[at])
         middle = nw.lit(float(middles[at]), dtype=nw.Float64)
         scaled.append(nw.when(here).then(steps).otherwise(middle).alias(name))
-        held = value.clip(float(mapping.least[at]), float(mapping.most[at]))
-        whole.append((held + 0.5).floor().cast(nw.Int64).alias(name))
+        clipped = value.clip(float(mapping.least[at]), float(mapping.most[at]))
+        integers.append((clipped + 0.5).floor().cast(nw.Int64).alias(name))
     frame = source.columns(roles | more).with_columns(*scaled)
-    return frame.with_columns(*whole, one=nw.lit(1, dtype=nw.Int64))
+    return frame.with_columns(*integers, one=nw.lit(1, dtype=nw.Int64))
 
 
 def _relation(table: Table, neighbours: object, ledger: Ledger | None) -> Neighbours:
     if table.neighbours is None:
         return table.relation if neighbours is None and ledger is None else read_relation(neighbours, ledger)
-    own = table.neighbours
-    if neighbours is not None and read_relation(neighbours, ledger) != own:
+    of_table = table.neighbours
+    if neighbours is not None and read_relation(neighbours, ledger) != of_table:
         raise ArgumentError(
-            f"the table has neighbours={shown(own)}, the estimator {shown(neighbours)}: leave neighbours out of the "
-            "estimator, or make the table with the relation wanted."
+            f"the table has neighbours={shown(of_table)}, the estimator {shown(neighbours)}: leave neighbours out of "
+            "the estimator, or make the table with the other relation."
         )
-    return own
+    return of_table
 
 
 def _row_count(table: Table) -> int:

@@ -93,10 +93,10 @@ def estimate_bounds(
     query = table.statistics(histogram={column: edges})
     result = query.release(query.plan(budget, ledger=ledger), ledger, label=label)
     low, _ = result.release.interval(1 - 2 * _FALSE_ALARM / (len(edges) - 1))
-    found = [at for at, end in enumerate(low.tolist()) if end > 0]
-    if not found:
+    occupied = [at for at, end in enumerate(low.tolist()) if end > 0]
+    if not occupied:
         return EstimatedBounds(column, *stated, result)
-    lower, upper = edges[found[0]], edges[found[-1] + 1]
+    lower, upper = edges[occupied[0]], edges[occupied[-1] + 1]
     worth = _WORTH * (upper - lower)
-    kept = stated[0] if lower - stated[0] <= worth else lower, stated[1] if stated[1] - upper <= worth else upper
-    return EstimatedBounds(column, *kept, result)
+    narrowed = stated[0] if lower - stated[0] <= worth else lower, stated[1] if stated[1] - upper <= worth else upper
+    return EstimatedBounds(column, *narrowed, result)

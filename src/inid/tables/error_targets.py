@@ -57,26 +57,26 @@ def equal_errors(
 
     It is the same number for either family, so that no choice of noise changes a target; 1 for what is public.
     """
-    found = []
+    by_family = []
     for family in families(promise):
         errors = alone(family)
-        whole = float(whole_of(promise, family)) / (questions * len(errors))
-        units = math.sqrt(whole) if family == "gaussian" else whole
-        found.append([error / units if units > 0 else math.inf for error in errors])
-    return [min(errors) or 1.0 for errors in zip(*found, strict=True)]
+        share = float(whole_of(promise, family)) / (questions * len(errors))
+        units = math.sqrt(share) if family == "gaussian" else share
+        by_family.append([error / units if units > 0 else math.inf for error in errors])
+    return [min(errors) or 1.0 for errors in zip(*by_family, strict=True)]
 
 
 def targets_of(named: Sequence[float | None], equal: Sequence[float]) -> ErrorTargets:
     """The smaller of the stated tolerance and the error under an equal split."""
-    stated = [own if limit is None else limit for limit, own in zip(named, equal, strict=True)]
-    return ErrorTargets([min(limit, own) for limit, own in zip(stated, equal, strict=True)], stated)
+    stated = [target if limit is None else limit for limit, target in zip(named, equal, strict=True)]
+    return ErrorTargets([min(limit, target) for limit, target in zip(stated, equal, strict=True)], stated)
 
 
 def worse_numbers(
     labels: Sequence[str], errors: Sequence[float], equal: Sequence[float]
 ) -> list[tuple[str, float, float]]:
     """Every number that is less accurate than under an equal split: its name, its error and that of the split."""
-    return [found for found in zip(labels, errors, equal, strict=True) if found[1] > _WORSE * found[2]]
+    return [line for line in zip(labels, errors, equal, strict=True) if line[1] > _WORSE * line[2]]
 
 
 def worse_sentence(worse: Sequence[tuple[str, float, float]], most: int | None = None) -> str:
@@ -85,5 +85,5 @@ def worse_sentence(worse: Sequence[tuple[str, float, float]], most: int | None =
     >>> worse_sentence([("mean(age)", 3.0, 2.5)])
     'Less accurate than an equal split: mean(age) (3 instead of 2.5).'
     """
-    words = [f"{label} ({error:.4g} instead of {own:.4g})" for label, error, own in worse]
+    words = [f"{label} ({error:.4g} instead of {alone:.4g})" for label, error, alone in worse]
     return f"Less accurate than an equal split: {listed(words, most or len(words))}."

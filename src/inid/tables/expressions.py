@@ -90,10 +90,10 @@ class Numeric(Expression):
         """Multiplied with itself: 2, 3 or 4 times."""
         if type(exponent) is not int or exponent not in (2, 3, 4):
             raise ArgumentError(f"a power must be 2, 3 or 4, got {shown(exponent)}: multiply instead.")
-        found = as_number(self)
+        power = as_number(self)
         for _ in range(exponent - 1):
-            found = found * self
-        return found
+            power = power * self
+        return power
 
     def __neg__(self) -> "Numeric":
         return _joined("-", 0.0, self)
@@ -296,7 +296,7 @@ def functional_dependency(column: str, by: str, mapping: Mapping[Any, Any]) -> l
     keys: dict[Any, list[Any]] = {}
     for key, value in mapping.items():
         keys.setdefault(value, []).append(key)
-    return [~col(by).is_in(own) | (col(column) == value) for value, own in keys.items()]
+    return [~col(by).is_in(keys_of_value) | (col(column) == value) for value, keys_of_value in keys.items()]
 
 
 def _is_text(value: Expression) -> bool:
@@ -382,21 +382,21 @@ def leaves(expression: Expression) -> set[Leaf]:
     every = list(parts(expression))
     if len(every) > _MOST_PARTS:
         raise ArgumentError(f"an expression has at most {_MOST_PARTS} parts, got {len(every)}: compute it in steps.")
-    found: set[Leaf] = set()
+    read_leaves: set[Leaf] = set()
     read: set[int] = set()  # columns that are read as something else than a number
     for part in every:
-        own = _own_leaf(part)
-        if own is not None:
-            column, leaf = own
-            found.add(leaf)
+        single = _own_leaf(part)
+        if single is not None:
+            column, leaf = single
+            read_leaves.add(leaf)
             read.add(id(column))
-    found |= {(part.name, "number") for part in every if isinstance(part, Column) and id(part) not in read}
-    if not found:
+    read_leaves |= {(part.name, "number") for part in every if isinstance(part, Column) and id(part) not in read}
+    if not read_leaves:
         text = shown(str(expression))
         raise ArgumentError(
             f"the expression {text} names no column: tables.col('age').", code="expression_bare", text=Words(text)
         )
-    return found
+    return read_leaves
 
 
 def _own_leaf(part: Expression) -> tuple[Column, Leaf] | None:
@@ -449,8 +449,8 @@ def expression(text: str) -> Expression:
     if len(text) > _LONGEST:
         raise ArgumentError(f"an expression has at most {_LONGEST} letters, got {len(text)}: compute it in steps.")
     try:
-        found = _operand(ast.parse(text.strip(), mode="eval").body)
-        return found if isinstance(found, Expression) else as_value(found)
+        parsed = _operand(ast.parse(text.strip(), mode="eval").body)
+        return parsed if isinstance(parsed, Expression) else as_value(parsed)
     except ArgumentError:
         raise
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -481,8 +481,8 @@ def _written(value: Expression) -> tuple[str, int]:
 
 
 def _inside(value: Expression, strength: int) -> str:
-    text, own = _written(value)
-    return text if own >= strength else f"({text})"
+    text, inner = _written(value)
+    return text if inner >= strength else f"({text})"
 
 
 def _call(value: Expression) -> str:
@@ -490,8 +490,8 @@ def _call(value: Expression) -> str:
         plain = value.name.isascii() and value.name.isidentifier() and not keyword.iskeyword(value.name)
         return value.name if plain else f"col({value.name!r})"
     if isinstance(value, Constant):
-        whole = value.value.is_integer() and abs(value.value) < 2**53
-        return str(int(value.value)) if whole else repr(value.value)
+        integral = value.value.is_integer() and abs(value.value) < 2**53
+        return str(int(value.value)) if integral else repr(value.value)
     if isinstance(value, Word):
         return repr(value.value)
     if isinstance(value, Missing):
@@ -538,10 +538,10 @@ def _operand(node: ast.expr) -> Any:
         return col(node.id)
     if isinstance(node, ast.BoolOp):
         values = [_read_condition(value) for value in node.values]
-        found = values[0]
+        joined = values[0]
         for value in values[1:]:
-            found = found & value if isinstance(node.op, ast.And) else found | value
-        return found
+            joined = joined & value if isinstance(node.op, ast.And) else joined | value
+        return joined
     if isinstance(node, ast.UnaryOp):
         return ~_read_condition(node.operand) if isinstance(node.op, ast.Not) else _signed(node)
     if isinstance(node, ast.BinOp):
@@ -572,18 +572,18 @@ def _binary(node: ast.BinOp) -> Numeric:
 def _comparison(node: ast.Compare) -> Condition:
     """Chains such as 18 <= age < 65 are several comparisons."""
     operands = [node.left, *node.comparators]
-    found: Condition | None = None
+    chain: Condition | None = None
     for operator, left, right in zip(node.ops, operands, operands[1:], strict=False):
         if isinstance(operator, ast.In):
-            made = _member(left, right)
+            comparison = _member(left, right)
         elif type(operator) in _COMPARE:
-            made = _COMPARE[type(operator)](as_number(_operand(left)), _operand(right))
+            comparison = _COMPARE[type(operator)](as_number(_operand(left)), _operand(right))
         else:
             raise _unknown("a comparison other than <, <=, >, >=, ==, != and in (write `not x in [...]`)")
-        found = made if found is None else found & made
-    if found is None:
+        chain = comparison if chain is None else chain & comparison
+    if chain is None:
         raise _unknown("an empty comparison")
-    return found
+    return chain
 
 
 def _member(left: ast.expr, right: ast.expr) -> Condition:
@@ -594,9 +594,9 @@ def _member(left: ast.expr, right: ast.expr) -> Condition:
 
 
 def _read_condition(node: ast.expr) -> Condition:
-    found = _operand(node)
-    if isinstance(found, Condition):
-        return found
+    condition = _operand(node)
+    if isinstance(condition, Condition):
+        return condition
     raise ArgumentError(f"expected a condition, got {shown(ast.unparse(node))}: for example age >= 18.")
 
 

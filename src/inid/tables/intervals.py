@@ -182,12 +182,12 @@ def searched_ends(
     """The same for any law, by halving: either end stays on the side of the rejected ratios."""
     bounded = number > least
     ratio = np.divide(total, number, out=np.zeros_like(total), where=bounded)
-    own = np.clip(ratio, *bounds)
+    ends = np.clip(ratio, *bounds)
     # Nothing is inside where S / N is beyond the bounds and the nearest of them is rejected.
-    outside = np.abs(ratio - own) > _ROUNDINGS * (bounds[1] - bounds[0])
-    bounded = bounded & ~(outside & beyond(np.abs(total - own * number), own))
-    outer = np.stack([np.full_like(own, bound) for bound in bounds])
-    far, near = outer, np.stack([own, own])
+    outside = np.abs(ratio - ends) > _ROUNDINGS * (bounds[1] - bounds[0])
+    bounded = bounded & ~(outside & beyond(np.abs(total - ends * number), ends))
+    outer = np.stack([np.full_like(ends, bound) for bound in bounds])
+    far, near = outer, np.stack([ends, ends])
     for _ in range(_BISECTIONS):  # of both ends at once
         middle = far / 2 + near / 2
         out = beyond(np.abs(total - middle * number), middle)

@@ -104,10 +104,10 @@ def _bounded(kind: FeatureKind, value: "Numeric | str", bounds: tuple[float, flo
 
 def _number(value: object) -> Numeric:
     """A column or a formula; a condition is 0 or 1."""
-    found = expression(value) if isinstance(value, str) else value
-    if isinstance(found, Condition):
-        return Branch(found, Constant(1.0), Constant(0.0))
-    return as_number(found)
+    value_read = expression(value) if isinstance(value, str) else value
+    if isinstance(value_read, Condition):
+        return Branch(value_read, Constant(1.0), Constant(0.0))
+    return as_number(value_read)
 
 
 def sum(value: "Numeric | str", *, bounds: tuple[float, float]) -> Feature:  # noqa: A001 - what users look for
@@ -139,8 +139,8 @@ def max(value: "Numeric | str", *, bounds: tuple[float, float]) -> Feature:  # n
 
 def count(condition: "Condition | str | None" = None, *, bounds: tuple[float, float]) -> Feature:
     """How many rows a person has, or for how many a condition holds, moved into bounds."""
-    found = expression(condition) if isinstance(condition, str) else condition
-    return Feature("count", found, read_bounds({"count": bounds})["count"])
+    condition_read = expression(condition) if isinstance(condition, str) else condition
+    return Feature("count", condition_read, read_bounds({"count": bounds})["count"])
 
 
 def any(condition: "Condition | str") -> Feature:  # noqa: A001
@@ -162,10 +162,10 @@ def read_feature(name: str, value: object) -> Feature:
     if isinstance(value, Feature):
         return value
     cure = "write sum(cost) in 0:500 or same(sex), for example"
-    found = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
-    if found is None:
+    match = _WRITTEN.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
         raise ArgumentError(f"the feature {name!r} is none, got {shown(value)}: {cure}.")
-    kind, inside, low, high = found.groups()
+    kind, inside, low, high = match.groups()
     try:
         limits = None if low is None else (float(low), float(high))
     except ValueError:
@@ -214,18 +214,18 @@ class PersonFeatures:
     @property
     def row_view(self) -> "View":
         """The view of the rows, with a column more for each number that is added up or compared."""
-        made: dict[str, Expression] = {}
+        formulas: dict[str, Expression] = {}
         for name, feature in self.features.items():
             if feature.kind in ("sum", "mean"):
                 low, high = self.limits[name]
-                held = minimum(maximum(cast("Numeric", feature.value), low), high)
-                half = Arithmetic("+", Arithmetic("*", held, Constant(self._factor(name))), Constant(0.5))
-                made[_row(name)] = Rounded("floor", half)
+                limited = minimum(maximum(cast("Numeric", feature.value), low), high)
+                half = Arithmetic("+", Arithmetic("*", limited, Constant(self._factor(name))), Constant(0.5))
+                formulas[_row(name)] = Rounded("floor", half)
             elif feature.kind in ("min", "max"):
-                made[_row(name)] = cast("Numeric", feature.value)
+                formulas[_row(name)] = cast("Numeric", feature.value)
             elif feature.value is not None and feature.kind != "same":
-                made[_row(name)] = Branch(cast("Condition", feature.value), Constant(1.0), Constant(0.0))
-        return self.rows.with_columns(made)
+                formulas[_row(name)] = Branch(cast("Condition", feature.value), Constant(1.0), Constant(0.0))
+        return self.rows.with_columns(formulas)
 
     def _factor(self, name: str) -> float:
         """The power of two by which a value is multiplied before it is rounded."""
@@ -235,27 +235,27 @@ class PersonFeatures:
     @property
     def parts(self) -> dict[str, Part]:
         """What is made of the rows of a person, column by column."""
-        made: dict[str, Part] = {}
+        by_name: dict[str, Part] = {}
         for name, feature in self.features.items():
             if feature.kind == "same":
-                made[name] = Part(cast("Column", feature.value).name, self.roles[name], "same")
+                by_name[name] = Part(cast("Column", feature.value).name, self.roles[name], "same")
             elif feature.kind == "count" and feature.value is None:
-                made[_part(name)] = Part(self.person, "number", "rows")
+                by_name[_part(name)] = Part(self.person, "number", "rows")
             else:
                 hows: dict[str, How] = {"min": "min", "max": "max", "any": "max"}
-                made[_part(name)] = Part(_row(name), "number", hows.get(feature.kind, "sum"))
+                by_name[_part(name)] = Part(_row(name), "number", hows.get(feature.kind, "sum"))
             if feature.kind == "mean":
-                made[_number_of(name)] = Part(_row(name), "number", "present")
-        return made
+                by_name[_number_of(name)] = Part(_row(name), "number", "present")
+        return by_name
 
     @property
     def formulas(self) -> dict[str, Expression]:
         """How features follow from these columns; one that is the same in all rows is such a column itself."""
-        made: dict[str, Expression] = {}
+        by_name: dict[str, Expression] = {}
         for name, feature in self.features.items():
             part = Column(_part(name))
             if feature.kind == "any":
-                made[name] = Comparison(">=", part, Constant(0.5))
+                by_name[name] = Comparison(">=", part, Constant(0.5))
                 continue
             if feature.bounds is None:
                 continue
@@ -269,8 +269,8 @@ class PersonFeatures:
             elif feature.kind == "mean":
                 mean_steps = Arithmetic("/", part, Column(_number_of(name)))
                 value = Arithmetic("/", mean_steps, Constant(self._factor(name)))
-            made[name] = minimum(maximum(value, feature.bounds[0]), feature.bounds[1])
-        return made
+            by_name[name] = minimum(maximum(value, feature.bounds[0]), feature.bounds[1])
+        return by_name
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary, of which `from_dict` makes the same."""

@@ -220,14 +220,14 @@ class Plan(ABC):
     @property
     def worse_lines(self) -> list[str]:
         """The same in a sentence, if there are any: the page and the report list all of them."""
-        found = self.worse
-        return [worse_sentence(found)] if found else []
+        worse = self.worse
+        return [worse_sentence(worse)] if worse else []
 
     @property
     def worse_printed(self) -> list[str]:
         """The same as a printed plan has it: the first forty, and how many more `worse` lists."""
-        found = self.worse
-        return [worse_sentence(found, _PRINTED)] if found else []
+        worse = self.worse
+        return [worse_sentence(worse, _PRINTED)] if worse else []
 
     def is_of(self, question: Any) -> bool:
         """Whether the plan is of this very question, and its noise covers what one person can change in it.

@@ -146,12 +146,12 @@ class PublicationPlan:
     @property
     def worse(self) -> list[tuple[str, float, float]]:
         """Every number that ends worse than under an equal split: its name, its error and that of an equal split."""
-        found = []
+        lines = []
         for name, plan in self.plans.items():
             numbers = plan.planned_numbers()
             labels = [f"{name}: {number.label}" for number in numbers]
-            found += worse_numbers(labels, [number.std for number in numbers], self.equal[name])
-        return found
+            lines += worse_numbers(labels, [number.std for number in numbers], self.equal[name])
+        return lines
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary: the charge, and the plan of each query."""
@@ -654,8 +654,8 @@ def _planned(
     for name, query in queries.items():
         share = shares[name]
         plans[name] = known[name] if share is None else _shared(query, share * amount, family, tolerance[name])
-    beside = taken_by(queries)
-    return _under_a_promise(queries, plans, amount, family, beside, delta)
+    reserved = taken_by(queries)
+    return _under_a_promise(queries, plans, amount, family, reserved, delta)
 
 
 def _for_accuracy(

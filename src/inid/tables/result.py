@@ -85,10 +85,12 @@ def compare_answers(record: Mapping[str, Any], made: Sequence["Answer"]) -> None
 
 
 def _is_same(row: Mapping[str, Any], answer: "Answer", numbers: tuple[str, ...]) -> bool:
-    slack, made = SLACK * max(abs(answer.upper - answer.lower), abs(answer.std)), answer.to_dict()
-    if row.keys() != made.keys() or any(not is_same(row[name], made[name], 0.0) for name in made.keys() - _NUMBERS):
+    slack, fields = SLACK * max(abs(answer.upper - answer.lower), abs(answer.std)), answer.to_dict()
+    if row.keys() != fields.keys() or any(
+        not is_same(row[name], fields[name], 0.0) for name in fields.keys() - _NUMBERS
+    ):
         return False
-    return all(is_near(row[name], float(made[name]), slack) for name in numbers)
+    return all(is_near(row[name], float(fields[name]), slack) for name in numbers)
 
 
 def is_same(kept: object, made: object, slack: float) -> bool:

@@ -161,16 +161,16 @@ def is_publication(record: object) -> bool:
 def verify_publication(record: Mapping[str, Any]) -> JointProof:
     """Check a publication again from its record alone."""
     results, charged = _publication_parts(record)
-    found = []
-    for name, own in results.items():
+    certificates = []
+    for name, result in results.items():
         try:
-            found.append(proved(own))
+            certificates.append(proved(result))
         except RecordError as error:
             raise RecordError(f"{name}: {error}") from None
         except GuaranteeError as error:
             raise GuaranteeError(f"{name}: {error}") from None
-    noises: list[NoisePlan | GaussianDP] = [release.plan for own in found for release in own.releases]
-    taken = sum((decimal_fraction(own.question.delta) for own in found), Fraction(0))
+    noises: list[NoisePlan | GaussianDP] = [release.plan for result in certificates for release in result.releases]
+    taken = sum((decimal_fraction(result.question.delta) for result in certificates), Fraction(0))
     for at, (noise, part) in enumerate(zip(noises, charged.parts, strict=False)):
         if isinstance(noise, NoisePlan) and isinstance(part, GaussianDP) and noise.budget == part:
             noises[at] = part  # noise that followed from earlier answers was charged by its promise
@@ -195,7 +195,7 @@ def _publication_parts(record: Mapping[str, Any]) -> tuple[dict[str, Any], Joint
         if (
             not results
             or results.keys() != record["results"].keys()
-            or not all(isinstance(own, Mapping) and "release" in own for own in results.values())
+            or not all(isinstance(result, Mapping) and "release" in result for result in results.values())
         ):
             raise RecordError("the record of the publication does not hold the record of each part.")
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -235,22 +235,22 @@ def synthetic_rows(
     """
     if is_publication(record):
         verify_publication(record)
-        own = [part for part in record["results"].values() if _makes_rows(part)]
-        if len(own) != 1:
+        parts = [part for part in record["results"].values() if _makes_rows(part)]
+        if len(parts) != 1:
             raise ArgumentError(
-                f"the publication has {len(own)} queries of synthetic rows: pass record['results'][...] of one of "
+                f"the publication has {len(parts)} queries of synthetic rows: pass record['results'][...] of one of "
                 "them.",
                 code="rows_of_several",
-                number=Words(str(len(own))),
+                number=Words(str(len(parts))),
             )
-        (record,) = own
+        (record,) = parts
     if not _makes_rows(record):
         raise ArgumentError(
             "the record is not of synthetic rows: name one that synthesize() released.", code="rows_of_none"
         )
-    found = proved(record)
-    *earlier, last = found.releases
-    return arrow_rows(found.question.row_maker(last, earlier).rows(n, progress))
+    proof = proved(record)
+    *earlier, last = proof.releases
+    return arrow_rows(proof.question.row_maker(last, earlier).rows(n, progress))
 
 
 def _makes_rows(record: Mapping[str, Any]) -> bool:

@@ -50,20 +50,20 @@ class View:
 
     def leaves(self, value: Expression) -> set[Leaf]:
         """The columns of the table itself that an expression reads, through computed columns too."""
-        found: set[Leaf] = set()
+        leaves_read: set[Leaf] = set()
         for column, role in leaves(value):
-            found |= self.leaves(self.derived[column]) if column in self.derived else {(column, role)}
-        return found
+            leaves_read |= self.leaves(self.derived[column]) if column in self.derived else {(column, role)}
+        return leaves_read
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary of what is not empty, of which `from_dict` makes the same view."""
-        found: dict[str, Any] = {} if self.where is None else {"where": str(self.where)}
-        own = {name: str(formula) for name, formula in self.derived.items() if name not in self._features}
-        if own:
-            found["derive"] = own
+        record: dict[str, Any] = {} if self.where is None else {"where": str(self.where)}
+        derived = {name: str(formula) for name, formula in self.derived.items() if name not in self._features}
+        if derived:
+            record["derive"] = derived
         if self.people is not None:
-            found["people"] = self.people.to_dict()
-        return found
+            record["people"] = self.people.to_dict()
+        return record
 
     @property
     def _features(self) -> Mapping[str, object]:
@@ -81,9 +81,9 @@ class View:
 
     def lines(self) -> list[str]:
         """What a plan prints of it."""
-        found = [] if self.people is None else self.people.lines()
-        found += [] if self.where is None else [f"rows: {self.where}"]
-        return found + [
+        texts = [] if self.people is None else self.people.lines()
+        texts += [] if self.where is None else [f"rows: {self.where}"]
+        return texts + [
             f"column {name}: {formula}" for name, formula in self.derived.items() if name not in self._features
         ]
 
@@ -114,30 +114,30 @@ def column_kind(value: Expression) -> str:
 
 def read_condition(value: object, view: View) -> Condition:
     """A condition, or its text."""
-    found = expression(value) if isinstance(value, str) else value
-    if not isinstance(found, Condition):
+    condition = expression(value) if isinstance(value, str) else value
+    if not isinstance(condition, Condition):
         raise ArgumentError(
-            f"where takes a condition, got {shown(found)}: for example tables.col('age') >= 18.",
+            f"where takes a condition, got {shown(condition)}: for example tables.col('age') >= 18.",
             code="condition_expected",
-            got=Words(shown(found)),
+            got=Words(shown(condition)),
         )
-    _check_kinds(found, view)
-    return found
+    _check_kinds(condition, view)
+    return condition
 
 
 def read_formula(name: str, value: object, view: View) -> Expression:
     """A formula of a column, or its text."""
-    found = expression(value) if isinstance(value, str) else value
-    if not isinstance(found, (Condition, Numeric)):
+    formula = expression(value) if isinstance(value, str) else value
+    if not isinstance(formula, (Condition, Numeric)):
         raise ArgumentError(
             f"with_columns takes a formula for {name!r}, got {shown(value)}: for example tables.col('weight') / 2.",
             code="formula_expected",
             column=Words(repr(name)),
             got=Words(shown(value)),
         )
-    made = found if isinstance(found, Condition) else as_value(found)
-    _check_kinds(made, view)
-    return made
+    typed = formula if isinstance(formula, Condition) else as_value(formula)
+    _check_kinds(typed, view)
+    return typed
 
 
 def _check_kinds(value: Expression, view: View) -> None:

@@ -103,14 +103,14 @@ class Gradients:
                 self._sums = self._group_sums(first)
             return self._sums[i - first]
         column, total = self._columns[i], self._empty[i]
-        for at, (rows, state, buffer, whole) in enumerate(self._parts):
+        for at, (rows, state, buffer, integers) in enumerate(self._parts):
             self._apply(at, state)
             slopes = self._loss.slopes(state, rows)
-            total += self._bits_of(column[at], slopes, self._ends[i], buffer, whole)  # modulo 2^64, as is read below
+            total += self._bits_of(column[at], slopes, self._ends[i], buffer, integers)  # modulo 2^64, as is read below
         self._pending = None
-        whole = (total + 2**63) % 2**64 - 2**63
+        integers = (total + 2**63) % 2**64 - 2**63
         # Beyond 2^53 steps, which only a secret number of rows can reach, the sum is held: exact, and no further apart.
-        return float(max(-_EXACT, min(_EXACT, whole))) * self._steps[i]
+        return float(max(-_EXACT, min(_EXACT, integers))) * self._steps[i]
 
     def _apply(self, at: int, state: Floats) -> None:
         """Apply the last move to one chunk of the state; each record's state takes one rounded addition."""
@@ -133,12 +133,12 @@ class Gradients:
             np.add(buffer, large, out=buffer)  # rounded to whole steps
             np.subtract(buffer, large, out=buffer)
             # Multiples of a power of two, fewer than 2^53 in a chunk: exact in any order.
-            found = np.bincount(code[at], weights=buffer, minlength=len(moves))
-            total += (found / step).astype(np.int64)
+            sums = np.bincount(code[at], weights=buffer, minlength=len(moves))
+            total += (sums / step).astype(np.int64)
         self._pending = None
         moves[:] = 0.0
-        held = np.clip(total[:-1], -_EXACT, _EXACT)
-        return [float(one) * step for one in held]
+        limited = np.clip(total[:-1], -_EXACT, _EXACT)
+        return [float(one) * step for one in limited]
 
 
 def _vectorised(column: Floats, slopes: Floats, ends: _Ends, buffer: Floats, bits: Words) -> int:
@@ -213,7 +213,12 @@ def _loop(column: Any, slopes: Any, bound: Any, large: Any, block: Any, bits: An
     for start in range(0, column.size, block.size):
         size = min(block.size, column.size - start)
         # Slices and two short loops: the compiler turns each into vector instructions, but not their union.
-        some, slope, out, whole = column[start : start + size], slopes[start : start + size], block[:size], bits[:size]
+        some, slope, out, integers = (
+            column[start : start + size],
+            slopes[start : start + size],
+            block[:size],
+            bits[:size],
+        )
         for i in range(size):
             one = some[i] * slope[i]
             # Comparisons become vector instructions; `min` and `max`, which look for NaN, do not.
@@ -221,5 +226,5 @@ def _loop(column: Any, slopes: Any, bound: Any, large: Any, block: Any, bits: An
             one = -bound if one < -bound else one  # noqa: FURB136
             out[i] = one + large
         for i in range(size):
-            total += whole[i]
+            total += integers[i]
     return total

@@ -157,7 +157,7 @@ class Descent:
             values, read = one_hot_with_codes(data.floats(), self.groups)
             weights = None if objective.weights is None else objective.weights()
             preliminary = self._release_preliminary(objective, len(values), weights, scales, noise.mechanism, source)
-            curvature, kept, variances = (
+            curvature, curvature_share, variances = (
                 objective.curvature(preliminary),
                 np.zeros(len(bounds)),
                 np.ones(units.size.size),
@@ -167,7 +167,12 @@ class Descent:
                     values, weights, units, preliminary.rows, curvature, len(bounds), scales, noise.mechanism, source,
                     steep=objective.target is not None,
                 )  # fmt: skip
-                known, units, kept, variances = standard.smoothness, standard.units, standard.kept, standard.variances
+                known, units, curvature_share, variances = (
+                    standard.smoothness,
+                    standard.units,
+                    standard.kept,
+                    standard.variances,
+                )
                 steps, bounds = steps * standard.smaller, bounds * standard.smaller
                 scales[: len(bounds)] *= standard.smaller
             hot = {first: (code, last - first) for (first, last), code in zip(self.groups, read, strict=True)}
@@ -180,7 +185,7 @@ class Descent:
             width = units.size.size
             l1 = objective.l1 * preliminary.rows / unit / (1.0 if objective.public else unit_y)
             l2 = objective.l2(preliminary) / unit**2
-            found = np.array([
+            solutions = np.array([
                 descend(
                     Gradients(features, loss, steps, bounds, compiled=compiled, hot=hot),
                     drawn,
@@ -194,19 +199,21 @@ class Descent:
                 for loss in objective.weighted_losses(preliminary, weights)
             ])  # fmt: skip
             deviation = 1.0 if noise.mechanism == "gaussian" else math.sqrt(2)
-            held = 1 + moves[:width] * l2  # the penalty makes every step shorter by that, and its noise
-            kept = kept[:width] / held
-            noisy = noise_of_steps((moves * deviation * scales[: len(moves)])[:width] / held, kept, passes, averaged)
-            chance, shrinkage = coefficient_p_value(found[:, :width], noisy), 1.0
+            damping = 1 + moves[:width] * l2  # the penalty makes every step shorter by that, and its noise
+            curvature_share = curvature_share[:width] / damping
+            noisy = noise_of_steps(
+                (moves * deviation * scales[: len(moves)])[:width] / damping, curvature_share, passes, averaged
+            )
+            chance, shrinkage = coefficient_p_value(solutions[:, :width], noisy), 1.0
             if objective.target is not None:  # one output
-                shrinkage = shrinkage_factor(found[0, :width], noisy, variances, 1 - kept**passes)
+                shrinkage = shrinkage_factor(solutions[0, :width], noisy, variances, 1 - curvature_share**passes)
             result = self._in_the_users_units(
-                found * shrinkage, units, known, noise, source.private, chance, shrinkage, preliminary
+                solutions * shrinkage, units, known, noise, source.private, chance, shrinkage, preliminary
             )
             if objective.halves and self.intercept:
                 ended = never_positive(float(moves[width]) * preliminary.rows, float(bounds[width]), passes, averaged)
                 room = 3 * float(moves[width] * deviation * scales[width])
-                result = replace(result, far=_one_sided(found, variances, ended, room))
+                result = replace(result, far=_one_sided(solutions, variances, ended, room))
             return self._calibrated(result, objective, values, weights, scales, source)
 
     def _release_preliminary(
@@ -260,7 +267,7 @@ class Descent:
 
     def _in_the_users_units(
         self,
-        found: Floats,
+        solutions: Floats,
         units: Units,
         smoothness: Floats,
         noise: NoisePlan,
@@ -272,8 +279,8 @@ class Descent:
         """Y = centre_y + unit_y (b + sum of w_i (x_i - centre_i) / unit_i)."""
         centre, unit = self.target_unit
         width = units.size.size
-        coefficients = unit * found[:, :width] / units.unit
-        constants = found[:, width] if self.intercept else np.zeros(len(found))
+        coefficients = unit * solutions[:, :width] / units.unit
+        constants = solutions[:, width] if self.intercept else np.zeros(len(solutions))
         intercepts = centre + unit * constants - coefficients @ units.centre
         return DescentResult(coefficients, intercepts, smoothness, noise, private, chance, shrinkage, preliminary)
 
@@ -375,8 +382,8 @@ class Descent:
         self._plan(rest, largest, np.sqrt(largest), units, 1, objective, rows)
         coarse = Units.of(self.lower, self.upper, rows, centre=False, scale=False)
         relative = self.weights == "curvature"
-        found = mean_squares(data, coarse, first, relative, self.allocation, self.neighbours, ledger)
-        return np.append(curvature * found, constant), rest
+        constants = mean_squares(data, coarse, first, relative, self.allocation, self.neighbours, ledger)
+        return np.append(curvature * constants, constant), rest
 
     def _standardise(
         self,
@@ -395,18 +402,18 @@ class Descent:
         """Release sums and squares of the columns, and make of them what `standardise_columns` does."""
         width = units.size.size
         coarse = Units.of(self.lower, self.upper, None, centre=self.intercept, scale=True)
-        found = exact_columns(values, coarse, count=False, weights=weights)
+        moments = exact_columns(values, coarse, count=False, weights=weights)
         preliminary_scales, deviation = (
             scales[first : first + 2 * width],
             1.0 if mechanism == "gaussian" else math.sqrt(2),
         )
         hot = ~outside_groups(width, self.groups)
         released = np.append(np.ones(width, bool), ~hot)  # squares of 0 and 1 are their sums
-        found[released] = add_noise(found[released], preliminary_scales[released], mechanism, source)
-        found[width:] = np.where(hot, found[:width], found[width:])
+        moments[released] = add_noise(moments[released], preliminary_scales[released], mechanism, source)
+        moments[width:] = np.where(hot, moments[:width], moments[width:])
         visited = first - sum(last - start - 1 for start, last in self.groups)  # a row is in one column of a group
         return standardise_columns(
-            found / rows,
+            moments / rows,
             preliminary_scales * deviation / rows,
             (self.lower, self.upper),
             units,
@@ -420,14 +427,14 @@ class Descent:
         )
 
 
-def _one_sided(found: Floats, variances: Floats, ended: float, room: float) -> tuple[int, ...]:
+def _one_sided(solutions: Floats, variances: Floats, ended: float, room: float) -> tuple[int, ...]:
     """-1 for outputs whose constant is as far down as without positive rows, 1 as far up as without others, else 0.
 
     Noise within `room` is allowed for, and must leave the two apart; columns that tell much need no such constant.
     """
-    constants, width = found[:, -1], len(variances)
-    told = (row_sums(found[:, :width] ** 2 * variances) < _FLAT) & (ended < -2 * room)
-    return tuple((told * (1 * (constants > -ended - room) - 1 * (constants < ended + room))).tolist())
+    constants, width = solutions[:, -1], len(variances)
+    one_sided = (row_sums(solutions[:, :width] ** 2 * variances) < _FLAT) & (ended < -2 * room)
+    return tuple((one_sided * (1 * (constants > -ended - room) - 1 * (constants < ended + room))).tolist())
 
 
 def descend(
@@ -450,14 +457,14 @@ def descend(
     farthest = (_FARTHEST / sizes).tolist()
     steps, room, one, two = moves.tolist(), sizes.tolist(), (moves * l1[:count]).tolist(), (moves * l2[:count]).tolist()
     # `w` is where the gradients are taken, and within rounding of `found`, which the proximal steps give.
-    w, found, total = [0.0] * count, [0.0] * count, np.zeros(count)
+    w, averages, total = [0.0] * count, [0.0] * count, np.zeros(count)
     for step, i in enumerate([*range(count)] * passes):
         moved = w[i] - steps[i] * drawn.add(gradients.sum(i))
         moved = math.copysign(max(abs(moved) - one[i], 0.0), moved) / (1 + two[i])
-        found[i] = min(max(-farthest[i], moved), farthest[i])  # in this order NaN becomes a number as well
-        by = short(found[i] - w[i], room[i])
+        averages[i] = min(max(-farthest[i], moved), farthest[i])  # in this order NaN becomes a number as well
+        by = short(averages[i] - w[i], room[i])
         gradients.move(i, by)
         w[i] += by
         if i == count - 1 and step >= count * (passes - averaged):
-            total += np.array(found) / averaged
+            total += np.array(averages) / averaged
     return total

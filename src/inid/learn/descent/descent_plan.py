@@ -55,16 +55,16 @@ class Steps:
         """(first, after the last) column of each group, and of each column that is in none."""
         return blocks_of(len(self.bounds), self.groups)
 
-    def alone(self, whole: float, *, pure: bool) -> list[tuple[int, float, float]]:
+    def alone(self, total: float, *, pure: bool) -> list[tuple[int, float, float]]:
         """(size, norm, weight) of what else is released, where the sums of gradients cost `whole`."""
-        found = []
+        parts = []
         if self.target is not None:
             replaced = self.neighbours == "replace"
             norm = 1.0 if not replaced else 2.0 if pure else math.sqrt(2) * _UP
-            cells, *means = (part / (1 - sum(self.target)) * whole for part in self.target)
+            cells, *means = (part / (1 - sum(self.target)) * total for part in self.target)
             one = 2.0 if replaced else 1.0
-            found = [(CELLS, norm, cells / (norm * math.sqrt(CELLS))), *((1, one, mean / one) for mean in means)]
-        return found + [(1, 1.0, _COUNT * whole)] * self.count
+            parts = [(CELLS, norm, cells / (norm * math.sqrt(CELLS))), *((1, one, mean / one) for mean in means)]
+        return parts + [(1, 1.0, _COUNT * total)] * self.count
 
 
 def blocks_of(columns: int, groups: Groups) -> list[tuple[int, int]]:
@@ -99,17 +99,17 @@ def plan_steps(
     replaced, width = steps.neighbours == "replace", steps.width
     reach = steps.bounds * (2 if replaced else 1)
     counts, weights = [steps.passes] * len(steps.bounds), steps.weights
-    whole = float((weights * reach).sum()) * steps.passes
+    total = float((weights * reach).sum()) * steps.passes
     if steps.column_share is not None:
         sums = column_reach(width, steps.neighbours)
-        share = steps.column_share / (1 - steps.column_share) * whole / (2 * width)
+        share = steps.column_share / (1 - steps.column_share) * total / (2 * width)
         reach, weights = np.append(reach, sums), np.append(weights, share / sums)
         counts += [1] * (2 * width)
-    for size, norm, weight in steps.alone(whole, pure=mechanism == "laplace"):
+    for size, norm, weight in steps.alone(total, pure=mechanism == "laplace"):
         reach, weights, counts = np.append(reach, norm), np.append(weights, weight), [*counts, size]
     box = Sensitivity.box(reach, counts=counts, neighbours=steps.neighbours)
-    made = plan_independent(box, budget, mechanism=mechanism, allocation=allocation, weights=weights)
-    return made, np.arange(len(reach))
+    plan = plan_independent(box, budget, mechanism=mechanism, allocation=allocation, weights=weights)
+    return plan, np.arange(len(reach))
 
 
 def _plan_groups(
@@ -128,11 +128,11 @@ def _plan_groups(
         norms.append(most * passes if pure else most * math.sqrt(passes) * _UP)
         weights.append(float(steps.weights[first:last].mean()))
     costs = [w * norm * math.sqrt(size) for w, norm, size in zip(weights, norms, sizes, strict=True)]
-    whole = sum(costs) * (1 / math.sqrt(passes) if pure else 1.0)  # an l1 norm of L passes has another root of L
+    total = sum(costs) * (1 / math.sqrt(passes) if pure else 1.0)  # an l1 norm of L passes has another root of L
     if steps.column_share is not None:
         squares = np.zeros(width, np.intp)
         inner = [block for block in steps.blocks if block[1] <= width]
-        share = steps.column_share / (1 - steps.column_share) * whole / sum(
+        share = steps.column_share / (1 - steps.column_share) * total / sum(
             2.0 if last - first == 1 else math.sqrt(last - first) for first, last in inner
         )  # fmt: skip
         one_sum, one_square = column_reach(1, steps.neighbours)
@@ -146,10 +146,10 @@ def _plan_groups(
             squares[at] = len(sizes)
             sizes, norms, weights = [*sizes, 1], [*norms, float(one_square)], [*weights, share / float(one_square)]
         rows += squares.tolist()
-    for size, norm, weight in steps.alone(whole, pure=pure):
+    for size, norm, weight in steps.alone(total, pure=pure):
         rows += [len(sizes)] * size
         sizes, norms, weights = [*sizes, size], [*norms, norm], [*weights, weight]
     l1, l2 = (norms, None) if pure else (None, norms)
     everything = Sensitivity.groups(sizes=sizes, l1=l1, l2=l2, neighbours=steps.neighbours)
-    made = plan_independent(everything, budget, mechanism=mechanism, allocation=allocation, weights=weights)
-    return made, np.asarray(rows, dtype=np.intp)
+    plan = plan_independent(everything, budget, mechanism=mechanism, allocation=allocation, weights=weights)
+    return plan, np.asarray(rows, dtype=np.intp)

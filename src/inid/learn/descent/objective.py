@@ -137,8 +137,8 @@ class Objective:
 
     def weighted_losses(self, preliminary: PreliminaryRelease, weights: Floats | None) -> list[Loss]:
         """The losses, weighted."""
-        found = self.losses(preliminary)
-        return [*found] if weights is None else [_WeightedLoss(one, weights) for one in found]
+        losses = self.losses(preliminary)
+        return [*losses] if weights is None else [_WeightedLoss(one, weights) for one in losses]
 
 
 class _WeightedLoss:
@@ -158,9 +158,9 @@ class _WeightedLoss:
 
 @lru_cache(maxsize=1)
 def _logistic_values() -> Floats:
-    found = expit(np.arange(-_LOGISTIC_END * _LOGISTIC_STEPS, _LOGISTIC_END * _LOGISTIC_STEPS + 1) / _LOGISTIC_STEPS)
-    found.flags.writeable = False
-    return np.asarray(found)
+    table = expit(np.arange(-_LOGISTIC_END * _LOGISTIC_STEPS, _LOGISTIC_END * _LOGISTIC_STEPS + 1) / _LOGISTIC_STEPS)
+    table.flags.writeable = False
+    return np.asarray(table)
 
 
 class LogisticTable:
@@ -177,19 +177,19 @@ class LogisticTable:
 
     def of(self, x: Floats, out: Floats) -> Floats:
         """The value for each x, none of which is NaN, written to `out`."""
-        near, whole = self._room[: len(x)], self._whole[: len(x)]
+        near, places = self._room[: len(x)], self._whole[: len(x)]
         np.maximum(x, _LOGISTIC_LEAST, out=near)
         np.add(near, _LOGISTIC_LARGE, out=near)
-        np.subtract(near.view(np.int64), _LOGISTIC_FIRST, out=whole)
-        self._values.take(whole, out=out, mode="clip")
+        np.subtract(near.view(np.int64), _LOGISTIC_FIRST, out=places)
+        self._values.take(places, out=out, mode="clip")
         return out
 
 
 @lru_cache(maxsize=1)
 def _exp_values() -> Floats:
-    found = np.exp(np.arange(-_EXP_END * _EXP_STEPS, _EXP_END * _EXP_STEPS + 1) / _EXP_STEPS)
-    found.flags.writeable = False
-    return np.asarray(found)
+    table = np.exp(np.arange(-_EXP_END * _EXP_STEPS, _EXP_END * _EXP_STEPS + 1) / _EXP_STEPS)
+    table.flags.writeable = False
+    return np.asarray(table)
 
 
 def exponentials(x: Floats) -> Floats:
@@ -199,8 +199,8 @@ def exponentials(x: Floats) -> Floats:
     times 1 + r + r^2/2 + r^3/6 + r^4/24. Beyond 700 the argument is clipped: no slope is infinite, so none times a
     weight or a feature of 0 is NaN.
     """
-    held = np.clip(x, -float(_EXP_END), float(_EXP_END))
-    k = np.rint(held * _EXP_STEPS)
-    r = held - k / _EXP_STEPS
+    limited = np.clip(x, -float(_EXP_END), float(_EXP_END))
+    k = np.rint(limited * _EXP_STEPS)
+    r = limited - k / _EXP_STEPS
     series = 1.0 + r * (1.0 + r * (0.5 + r * (1 / 6 + r * (1 / 24))))
     return np.asarray(_exp_values().take((k + _EXP_END * _EXP_STEPS).astype(np.intp), mode="clip") * series)

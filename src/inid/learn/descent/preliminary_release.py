@@ -110,8 +110,8 @@ def standardise_columns(
         size = np.clip(k * np.sqrt(square + noise[len(square) :]), _SMALLEST, 1.0)
         smaller = np.append(np.where(hot, 1.0, np.exp2(np.ceil(np.log2(size)))), constant)
     M = curvature * np.append(square, constant)
-    held = np.maximum(M, damping * spread * (1.0 if steep else smaller))
-    return StandardisedColumns(held, units, 1 - M / held, smaller, square)
+    floor = np.maximum(M, damping * spread * (1.0 if steep else smaller))
+    return StandardisedColumns(floor, units, 1 - M / floor, smaller, square)
 
 
 def target_shares(budget: Budget, rows: int | None, *, laplace: bool, intercept: bool) -> tuple[float, ...]:
@@ -125,12 +125,12 @@ def release_target_summary(
 ) -> PreliminaryRelease:
     """Release the cells, then the mean."""
     each = np.ones(len(target)) if weights is None else weights
-    held = np.where(np.isnan(target), 0.0, np.clip(target, 0.0, 1.0))
-    cell = np.clip(-np.frexp(np.maximum(held, 0.5**CELLS))[1], 0, CELLS - 1)
+    shares = np.where(np.isnan(target), 0.0, np.clip(target, 0.0, 1.0))
+    cell = np.clip(-np.frexp(np.maximum(shares, 0.5**CELLS))[1], 0, CELLS - 1)
     counts = np.array([exact_entries(np.where(cell == at, each, 0.0))[0] for at in range(CELLS)])
     spread = float(noise[CELLS]) / rows / 2
     limit = truncation_limit(draw(counts, 0) / rows, float(noise[0]) / rows, spread)
-    total = draw(signed_sum(held / limit, weights), CELLS)
+    total = draw(signed_sum(shares / limit, weights), CELLS)
     return PreliminaryRelease(rows, posterior_mean((1 + float(total[0]) / rows) / 2, spread), limit, spread)
 
 
@@ -165,16 +165,16 @@ def truncation_limit(shares: Floats, spread: float, noise: float) -> float:
     return float(ends[np.argmin(lost**2 + (_NOISE * noise * ends) ** 2)])
 
 
-def posterior_mean(found: float, spread: float) -> float:
+def posterior_mean(measured: float, spread: float) -> float:
     """The mean, in [0, 1], that a noisy one suggests if every mean above 0 is as likely beforehand.
 
     That is the mean of the normal law about `found`, cut at 0. It is never far below its noise, where the logarithm, at
     which models start, would be lost.
     """
-    z = found / spread if spread > 0 else math.inf
+    z = measured / spread if spread > 0 else math.inf
     if -_FAR < z < _FAR:
-        found = (z + math.exp(-z * z / 2 - float(log_ndtr(z))) / math.sqrt(2 * math.pi)) * spread
-    return min(max(found, _LEAST_MEAN), 1.0)
+        measured = (z + math.exp(-z * z / 2 - float(log_ndtr(z))) / math.sqrt(2 * math.pi)) * spread
+    return min(max(measured, _LEAST_MEAN), 1.0)
 
 
 class NotPrivateWarning(UserWarning):
@@ -223,7 +223,7 @@ def estimate_smoothness(
     if weights is not None:
         choice("weights", weights, ("relative",))
     units = Units.of(lower, upper, rows, centre=False, scale=False)
-    found = mean_squares(data, units, read_budget(budget), weights is not None, allocation, relation, ledger)
+    squares = mean_squares(data, units, read_budget(budget), weights is not None, allocation, relation, ledger)
     if not current_source().private:
         warnings.warn(
             "this estimate of smoothness was made by a test's source and is not private, and nothing in the array says "
@@ -231,7 +231,7 @@ def estimate_smoothness(
             NotPrivateWarning,
             stacklevel=2,
         )
-    return found
+    return squares
 
 
 def mean_squares(
@@ -265,8 +265,8 @@ def mean_squares(
     def answer() -> Floats:
         return exact_columns(data.floats(), units, count=secret)[squares.size :]
 
-    made = release(answer, noise, ledger, label="smoothness constants")
-    rows = max(float(made.values[-1]), 1.0) if secret else float(data.shape[0])
-    found, scales = made.values[: squares.size] / rows, noise.scales[: squares.size] / rows
+    noisy = release(answer, noise, ledger, label="smoothness constants")
+    rows = max(float(noisy.values[-1]), 1.0) if secret else float(data.shape[0])
+    measured, scales = noisy.values[: squares.size] / rows, noise.scales[: squares.size] / rows
     # An estimate below its own noise is noise; one above the square of the bound cannot be.
-    return np.asarray(np.clip(found, np.minimum(scales, squares), squares))
+    return np.asarray(np.clip(measured, np.minimum(scales, squares), squares))

@@ -30,9 +30,9 @@ class Normal:
 
     def only(self, columns: Sequence[int]) -> "Normal":
         """The equations of some of the columns."""
-        kept = [*columns]
-        gram, products = self.gram[..., kept, :][..., kept], self.products[..., kept]
-        return replace(self, gram=gram, products=products, size=self.size[kept], unit_x=self.unit_x[kept])
+        places = [*columns]
+        gram, products = self.gram[..., places, :][..., places], self.products[..., places]
+        return replace(self, gram=gram, products=products, size=self.size[places], unit_x=self.unit_x[places])
 
     def one_by_one(self, solver: "Solver") -> Floats:
         """What a solver that takes no stacks finds for each of a stack."""
@@ -101,10 +101,10 @@ class Equations:
         """The mean squared error of each target's predictions by these moments; linear in the moments."""
         direction = np.hstack([-line.weights, np.eye(self.outputs)])
         moments = self._about_origin(self.moments)
-        found = np.einsum("ki,ij,kj->k", direction, moments.second, direction)
+        squares = np.einsum("ki,ij,kj->k", direction, moments.second, direction)
         if self.origin is None and moments.first is not None:
-            found = found - 2 * line.constants * (direction @ moments.first) + line.constants**2
-        return np.asarray(found)
+            squares = squares - 2 * line.constants * (direction @ moments.first) + line.constants**2
+        return np.asarray(squares)
 
     def _about_origin(self, moments: Moments) -> Moments:
         return moments if self.origin is None else moments.about(self.origin)
@@ -119,10 +119,12 @@ def least_squares(normal: Normal, penalty: Floats | float) -> Floats:
     scaled = (normal.gram + penalty * np.eye(len(units))) / np.outer(units, units)
     values, vectors = np.linalg.eigh(scaled)
     size = np.abs(values)
-    told = size > len(units) * np.finfo(float).eps * size.max(axis=-1, keepdims=True, initial=0.0)
+    resolved = size > len(units) * np.finfo(float).eps * size.max(axis=-1, keepdims=True, initial=0.0)
     along = (normal.products / units)[..., None, :] @ vectors
-    found = vectors @ (along.swapaxes(-1, -2) * np.where(told, 1 / np.where(told, values, 1.0), 0.0)[..., None])
-    return np.asarray(found[..., 0] / units)
+    solution = vectors @ (
+        along.swapaxes(-1, -2) * np.where(resolved, 1 / np.where(resolved, values, 1.0), 0.0)[..., None]
+    )
+    return np.asarray(solution[..., 0] / units)
 
 
 def forward_selection(normal: Normal, count: int) -> list[int]:

@@ -247,22 +247,22 @@ class ClippedTotal(Question):
         """One row a person: the level of the total, and what it adds in each group, within the limit and beyond."""
         parts = [self._column(f"total {at}") for at in range(len(self.cells))]
         most = (0.0, self.limit(-1))
-        features = {part: Feature("sum", self._added(own), most) for part, own in zip(parts, self.cells, strict=True)}
+        features = {part: Feature("sum", self._added(cell), most) for part, cell in zip(parts, self.cells, strict=True)}
         limits = dict.fromkeys(parts, (0.0, self.bounds[1]))
         view = of_people(PersonFeatures(self._unit.column, features, self.view, limits, {}, bits_for(self.max_rows)))
         total: Numeric = col(parts[0])
         for part in parts[1:]:
             total = total + col(part)
-        whole, level, factor = self._column("total"), self._column("level"), self._column("factor")
-        view = view.with_columns({whole: total})
-        view = view.with_columns({level: self._by_level(col(whole), list(range(len(self.exponents) + 1)))})
+        column_total, level, factor = self._column("total"), self._column("level"), self._column("factor")
+        view = view.with_columns({column_total: total})
+        view = view.with_columns({level: self._by_level(col(column_total), list(range(len(self.exponents) + 1)))})
         factors = [math.ldexp(1.0, -exponent) for exponent in self.exponents]
-        view = view.with_columns({factor: self._by_level(col(whole), [*factors, 0.0])})
-        made: dict[str, Numeric] = {}
+        view = view.with_columns({factor: self._by_level(col(column_total), [*factors, 0.0])})
+        formulas: dict[str, Numeric] = {}
         for at, part in enumerate(parts):
-            made[self._within(at)] = self._floored(col(part) * col(factor))
-            made[self._beyond(at)] = self._floored(col(part) / col(whole))
-        return view.with_columns(made)
+            formulas[self._within(at)] = self._floored(col(part) * col(factor))
+            formulas[self._beyond(at)] = self._floored(col(part) / col(column_total))
+        return view.with_columns(formulas)
 
     def _added(self, cell: Mapping[str, Key]) -> Numeric:
         """What one row adds in a group."""
@@ -273,8 +273,8 @@ class ClippedTotal(Question):
             value = maximum(value, self.bounds[0])
         here: Condition | None = None
         for column, key in cell.items():
-            own = Member(col(column), (key,))
-            here = own if here is None else here & own
+            is_member = Member(col(column), (key,))
+            here = is_member if here is None else here & is_member
         return value if here is None else Branch(here, value, Constant(0.0))
 
     def _by_level(self, total: Numeric, values: Sequence[float]) -> Numeric:
@@ -398,15 +398,15 @@ class ClippedTotal(Question):
         low, high = release.interval(level)
         std = float(release.plan.scales[0]) * math.sqrt(2) * limit
         kind, column = ("count", "") if self.column is None else ("sum", self.column)
-        found = []
-        for own, value, lower, upper in zip(self.cells, release.values, low, high, strict=True):
+        cells = []
+        for cell, value, lower, upper in zip(self.cells, release.values, low, high, strict=True):
             place, keys_of_cell = (
-                ", ".join(f"{name}={key}" for name, key in own.items()),
-                own | {LIMIT: plain_number(limit)},
+                ", ".join(f"{name}={key}" for name, key in cell.items()),
+                cell | {LIMIT: plain_number(limit)},
             )
             numbers = float(value) * limit, float(lower) * limit, float(upper) * limit
-            found.append(Answer(kind, column, place, *numbers, std, keys_of_cell))
-        return tuple(found)
+            cells.append(Answer(kind, column, place, *numbers, std, keys_of_cell))
+        return tuple(cells)
 
     def _chosen(self, first: Release) -> int:
         (index,) = first.values.tolist()
@@ -488,6 +488,6 @@ def parts_of(budget: Budget) -> tuple[PureDP, PureDP]:
             f"a limit is chosen, and totals are released, with Laplace noise, which {budget} does not state: promise "
             "PureDP or ApproxDP.",
         )
-    whole = decimal_fraction(budget.epsilon)
-    first = decimal_down(whole * _FIRST)
-    return PureDP(first), PureDP(decimal_down(whole - decimal_fraction(first)))
+    total = decimal_fraction(budget.epsilon)
+    first = decimal_down(total * _FIRST)
+    return PureDP(first), PureDP(decimal_down(total - decimal_fraction(first)))

@@ -59,8 +59,12 @@ class LargestGroupPlan(Plan):
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary: the noise plan's own record, and how far from the largest the choice may be."""
-        found = {"groups": len(self.question.groups), "counting": self.question.counting, "shortfall": self.shortfall()}
-        return {"noise": self.noise.to_dict(), **found, **self.question.view.to_dict()}
+        record = {
+            "groups": len(self.question.groups),
+            "counting": self.question.counting,
+            "shortfall": self.shortfall(),
+        }
+        return {"noise": self.noise.to_dict(), **record, **self.question.view.to_dict()}
 
     def in_words(self) -> str:
         counted, number = self.question.counting, len(self.question.groups)
@@ -80,9 +84,9 @@ class LargestGroupResult(Result):
     @property
     def selection(self) -> Selection:
         """The choice among positions: its plan, certificate and time."""
-        made, number = self.release, len(self.question.groups)
-        facts = (made.plan, made.certificate, made.private, made.label, made.time, made.charge)
-        return Selection(int(made.values[0]), number, *facts)
+        release, number = self.release, len(self.question.groups)
+        facts = (release.plan, release.certificate, release.private, release.label, release.time, release.charge)
+        return Selection(int(release.values[0]), number, *facts)
 
     @property
     def keys(self) -> dict[str, Key]:

@@ -112,11 +112,11 @@ def exposure(
     person: Contribution, mechanism: MechanismName, scale: float, tau: Fraction, bits: int = _BITS
 ) -> Fraction:
     """A rational bound from above on delta_t: that some key which only one person has appears."""
-    kept = [
+    chances = [
         _product([(_below((tau - rows) / Fraction(scale), mechanism, bits), keys) for rows, keys in shape], bits)
         for shape in person.worst
     ]
-    return 1 - min(kept)
+    return 1 - min(chances)
 
 
 @lru_cache(maxsize=256)
@@ -150,13 +150,13 @@ def _below(x: Fraction, mechanism: MechanismName, bits: int) -> Fraction:
 def _product(factors: list[tuple[Fraction, int]], bits: int) -> Fraction:
     """The product of powers of numbers in [0, 1], each step rounded down to a multiple of 2^-(2 bits)."""
     fine = 2 * bits
-    found = 1 << fine
+    product = 1 << fine
     for base, power in factors:
         factor = (base.numerator << fine) // base.denominator
         for digit in reversed(f"{power:b}"):
-            found = found * factor >> fine if digit == "1" else found
+            product = product * factor >> fine if digit == "1" else product
             factor = factor * factor >> fine
-    return Fraction(found, 1 << fine)
+    return Fraction(product, 1 << fine)
 
 
 # Spending one promise on the counts of keys that nobody listed.
@@ -200,8 +200,8 @@ class PartitionSelectionPlan(Plan):
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary: the noise plan's own record, the threshold and its delta."""
-        found = {"threshold": self.threshold, "delta": self.delta, "std": self.std}
-        return {"noise": self.noise.to_dict(), **found, **self.question.view.to_dict()}
+        record = {"threshold": self.threshold, "delta": self.delta, "std": self.std}
+        return {"noise": self.noise.to_dict(), **record, **self.question.view.to_dict()}
 
     def in_words(self) -> str:
         asked, person = self.question.asked, self.question.contribution

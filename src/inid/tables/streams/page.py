@@ -54,7 +54,7 @@ def stream_page(
         blocks=stream_blocks(results, share, plan),
         level=stream.level,
         time=stream.time,
-        private=all(made.private for made in results),
+        private=all(result.private for result in results),
         charge=stream.charge,
         ledger=None if ledger is None else LedgerState.of(ledger, stream.charge),
         too_noisy=share,
@@ -67,8 +67,10 @@ def stream_page(
 
 def stream_blocks(results: Sequence[SumResult], too_noisy: float | None, plan: StreamPlan) -> list[EstimateBlock]:
     """Each statistic over all periods and groups, then over all totals, then over all windows."""
-    kinds = [[made for made in results if made.what == what] for what in _NAMES]
-    return [block for own in kinds if own for block in _blocks(own, too_noisy, plan)]
+    kinds = [[result for result in results if result.what == what] for what in _NAMES]
+    return [
+        block for results_of_kind in kinds if results_of_kind for block in _blocks(results_of_kind, too_noisy, plan)
+    ]
 
 
 def _blocks(results: Sequence[SumResult], too_noisy: float | None, plan: StreamPlan) -> Iterator[EstimateBlock]:
@@ -76,9 +78,9 @@ def _blocks(results: Sequence[SumResult], too_noisy: float | None, plan: StreamP
     over = Dimension(_NAMES[results[0].what], tuple(map(_span, results)))
     for statistic, column in dict.fromkeys((row.statistic, row.column) for row in results[0].answers):
         lines = [
-            (_span(made), row)
-            for made in results
-            for row in made.answers
+            (_span(result), row)
+            for result in results
+            for row in result.answers
             if (row.statistic, row.column) == (statistic, column)
         ]
         groups = [
@@ -124,18 +126,18 @@ class TotalBands:
 
 def total_bands(stream: "Stream") -> TotalBands:
     """What a picture of the totals is made of."""
-    totals = [made for made in stream.results if made.what == "total"]
+    totals = [result for result in stream.results if result.what == "total"]
     if not totals:
         raise ArgumentError("nothing of this stream was released yet: release a period first.")
-    places = [stream.periods.index(made.last) for made in totals]
-    lines = [made.answers[0] for made in totals]
+    places = [stream.periods.index(result.last) for result in totals]
+    lines = [result.answers[0] for result in totals]
     middle, low, high = (np.array([getattr(row, name) for row in lines]) for name in ("estimate", "lower", "upper"))
     name = f"{lines[0].statistic}({lines[0].column})" if lines[0].column else lines[0].statistic
-    said = f"{name}, {lines[0].groups}" if lines[0].groups else name
-    said += f"\nof {totals[0].of}" if stream.plan.leaves_out else ""
+    label = f"{name}, {lines[0].groups}" if lines[0].groups else name
+    label += f"\nof {totals[0].of}" if stream.plan.leaves_out else ""
     z = float(ndtri((1 + stream.level) / 2))
     alone = z * dict(stream.plan.statistics).get(name, 0.0) * stream.plan.errors("totals", independent=True)[places]
-    return TotalBands(said, places, middle, low, high, alone)
+    return TotalBands(label, places, middle, low, high, alone)
 
 
 def plot_totals(stream: "Stream", ax: "Axes | None" = None) -> "Axes":

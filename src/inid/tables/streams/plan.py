@@ -78,8 +78,8 @@ def _people_query(table: Table, question: Statistics) -> Query[Any, Any]:
         table.source.require_leaves("a feature", rows.leaves(formula))
     for name, role in people.roles.items():
         table.source.require_keys("same", str(people.features[name].column), ["" if role == "str" else 0])
-    seen = table._with(source=table.source.seen(view), bounds=question.bounds, missing=question.missing)  # noqa: SLF001 - the same table
-    return _asked_again(seen, question)
+    viewed = table._with(source=table.source.seen(view), bounds=question.bounds, missing=question.missing)  # noqa: SLF001 - the same table
+    return _asked_again(viewed, question)
 
 
 def _asked_again(table: Table, question: Statistics) -> Query[Any, Any]:
@@ -120,8 +120,8 @@ def people_in(query: Query[Any, Any], kind: IdKind) -> list[Key]:
     """
     source, column = query.table.source, query.table.person.column if query.table.person else ""
     people = Aggregation({"person": FoundKeys(column, kind)}, (), (Grouping(("person",), ()),), view=source.view)
-    ((found,),) = source.run([people], "list the people")
-    return list(found.keys)
+    ((counts,),) = source.run([people], "list the people")
+    return list(counts.keys)
 
 
 def of_people(query: Query[Any, Any], people: Collection[Key]) -> Query[Any, Any]:
@@ -277,8 +277,8 @@ class StreamPlan:
 
         One period alone is a release of its own under the whole promise.
         """
-        made = self.choice.independent if independent else self.choice.strategy
-        return made.spread(want, self.choice.window)
+        strategy = self.choice.independent if independent else self.choice.strategy
+        return strategy.spread(want, self.choice.window)
 
     def error_table(self) -> list[list[str]]:
         """The errors of the first statistic: a head, and a line for each of some periods, of all if they are few."""
@@ -292,7 +292,7 @@ class StreamPlan:
 
     def __str__(self) -> str:
         noise, (label, error) = self.noise, self.statistics[0]
-        others = [f"{name}: {own / error:.4g} times as large" for name, own in self.statistics[1:]]
+        others = [f"{name}: {alone / error:.4g} times as large" for name, alone in self.statistics[1:]]
         ratios = any(not name.startswith(("count", "histogram", "sum")) for name, _ in self.statistics)
         over = f"{self.periods[0]} to {self.periods[-1]}"
         ledger = "one charge, at opening" if self.leased else _NO_LEDGER
@@ -393,7 +393,7 @@ class StreamPlan:
             most = len(names) if times == "every" else int(times)
             if not 1 <= most <= len(names):
                 raise ArgumentError("in how many periods one person counts was changed.")
-            found = Choice(
+            choice_made = Choice(
                 strategy,
                 independent_periods(len(names), most, noise.mechanism),
                 want,
@@ -403,13 +403,13 @@ class StreamPlan:
             statistics = tuple((str(name), float(error)) for name, error in record["statistics"])
             question = Statistics.from_dict(record["question"])
             listed = None if record["listed"] is None else choice("listed", record["listed"], get_args(IdKind))
-            made = cls(
+            plan = cls(
                 question,
                 noise,
                 statistics,
                 names,
                 times,
-                found,
+                choice_made,
                 bool(record["leased"]),
                 cast("IdKind | None", listed),
                 record["tolerance"],
@@ -417,12 +417,12 @@ class StreamPlan:
             )
             if (listed is not None) != (question.person is not None and times != "every"):
                 raise ArgumentError("the list of people of the stream was changed.")
-            if strategy.periods != len(names) or made.budget.to_dict() != record["promise"]:
+            if strategy.periods != len(names) or plan.budget.to_dict() != record["promise"]:
                 raise ArgumentError("the plan of the stream was changed.")
-            if _text(made.to_dict()) != _text(record):  # before the proof, which takes types for granted
+            if _text(plan.to_dict()) != _text(record):  # before the proof, which takes types for granted
                 raise ArgumentError("what is public about the stream was changed.")
-        made.verify()
-        return made
+        plan.verify()
+        return plan
 
 
 def plan_stream(
@@ -492,22 +492,22 @@ def plan_stream(
         raise ArgumentError(f"window must be at most the number of periods, {len(names)}, got {length}.")
     times = _read_contributes(contributes, asked, len(names))
     pure = isinstance(promise, PureDP)
-    made = asked.plan(promise, tolerance=tolerance, mechanism="laplace" if pure else "gaussian", ledger=ledger)
-    if not (made.noise.run_scales > 0).all():
+    table_plan = asked.plan(promise, tolerance=tolerance, mechanism="laplace" if pure else "gaussian", ledger=ledger)
+    if not (table_plan.noise.run_scales > 0).all():
         raise ArgumentError("one of these numbers is public already: release it as it is, outside of the stream.")
     most = len(names) if times == "every" else times
-    found = choose_strategy(len(names), most, "laplace" if pure else "gaussian", kind, length)
-    statistics = tuple((one.label, one.error) for one in made.statistics)
+    choice_made = choose_strategy(len(names), most, "laplace" if pure else "gaussian", kind, length)
+    statistics = tuple((one.label, one.error) for one in table_plan.statistics)
     person, listed = asked.table.person, None
     if person is not None and times != "every":
         listed = people_kind(asked.table.source, person.column)
     plan = StreamPlan(
         asked.question,
-        made.noise,
+        table_plan.noise,
         statistics,
         names,
         times,
-        found,
+        choice_made,
         ledger is not None,
         listed,
         tolerance,
@@ -524,14 +524,14 @@ def read_stream_query(table: object, query: object) -> Query[Any, Any]:
     if isinstance(query, Query):
         if query.table.origin is not table.origin:
             raise ArgumentError("query asks another table: make it of the table that is passed.")
-        made = query
+        question = query
     elif isinstance(query, Mapping) and all(isinstance(name, str) for name in query):
-        made = table.statistics(**query)
+        question = table.statistics(**query)
     else:
         raise ArgumentError(f"query must be a dictionary of what Table.statistics takes, got {shown(query)}.")
-    if not made.question.adds_up:
+    if not question.question.adds_up:
         raise ArgumentError("a stream releases counts, sums, means and the like: ask for those, by groups or not.")
-    return made
+    return question
 
 
 def read_periods(periods: object) -> tuple[str, ...]:

@@ -73,24 +73,24 @@ def _verified(record: Mapping[str, Any]) -> Certificate:
         if release.number <= max(released, default=-1):
             raise RecordError("the releases in the record of the stream are not in order: it was changed.")
         released[release.number] = release
-    made, stored = PublishedPeriods(plan, released, float(record["level"])).results, record["results"]
-    if not (isinstance(stored, list) and len(stored) == len(made)):
+    results, stored = PublishedPeriods(plan, released, float(record["level"])).results, record["results"]
+    if not (isinstance(stored, list) and len(stored) == len(results)):
         raise RecordError("the record does not hold the answers of every period and total.")
-    for own, one in zip(stored, made, strict=True):
-        check_names(own, {*_FACTS, "answers"})
-        if {name: own[name] for name in _FACTS} != {
+    for entry, one in zip(stored, results, strict=True):
+        check_names(entry, {*_FACTS, "answers"})
+        if {name: entry[name] for name in _FACTS} != {
             name: value for name, value in _result(one).items() if name in _FACTS
         }:
             raise RecordError("a period in the record of the stream is not one of its plan: it was changed.")
-        compare_answers(own, one.answers)
+        compare_answers(entry, one.answers)
     return plan.verify()
 
 
 def _release(record: Mapping[str, Any], plan: StreamPlan) -> StoredRelease:
     check_names(record, _RELEASE)
     number, steps = record["number"], record["steps"]
-    whole = type(number) is int and isinstance(steps, list) and all(type(step) is int for step in steps)
-    if not (whole and 0 <= number < len(plan.periods) and len(steps) == plan.noise.dimension):
+    integral = type(number) is int and isinstance(steps, list) and all(type(step) is int for step in steps)
+    if not (integral and 0 <= number < len(plan.periods) and len(steps) == plan.noise.dimension):
         raise RecordError("a release in the record of the stream does not hold one whole number of steps for each sum.")
     if record["private"] is not True:
         raise GuaranteeError("the noise of a release in the record was not real: it was made by a test source.")

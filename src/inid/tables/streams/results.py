@@ -54,16 +54,16 @@ def release_values(strategy: Strategy, released: Mapping[int, StoredRelease], at
     start = block_start(released, at)
     factors = strategy.measurement_weights(at)[start:]
     periods = [*(released[number].exact for number in range(start, at)), own.tolist()]
-    found = []
+    sums = []
     for numbers in zip(*periods, strict=True):
         ratios = [number.as_integer_ratio() for number in numbers]
         common = max(denominator for _, denominator in ratios)  # all are powers of two
-        whole = sum(
+        total = sum(
             factor * numerator * (common // denominator)
             for factor, (numerator, denominator) in zip(factors, ratios, strict=True)
         )
-        found.append(Fraction(whole, common << strategy.bits))
-    return found
+        sums.append(Fraction(total, common << strategy.bits))
+    return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,19 +80,19 @@ class SumOfPeriods:
         """The answers, with intervals that hold the exact ones with this probability."""
         scales = replace(noise, run_scales=noise.run_scales * self._factor(noise, question, level))
         stamp = datetime.fromisoformat(time)
-        made = Release(self.values, scales, noise.certificate, private, "", stamp)
-        return question.answers(made, level, tables=self.periods)
+        release = Release(self.values, scales, noise.certificate, private, "", stamp)
+        return question.answers(release, level, tables=self.periods)
 
     def _factor(self, noise: NoisePlan, question: Statistics, level: float) -> float:
         """How many times the scale of one release the scale of this sum is, for intervals of this level."""
         used = np.abs(self.weights[self.weights != 0])
-        whole = math.fsum(used.tolist())
+        total = math.fsum(used.tolist())
         if noise.mechanism == "gaussian":
             z = float(ndtri((1 + level) / 2))
-            return float(np.linalg.norm(used)) + _ROUNDING * whole / z
+            return float(np.linalg.norm(used)) + _ROUNDING * total / z
         if any(statistic.kind not in COUNTED for statistic in question.layout.statistics):
-            return whole * (1 + _ROUNDING / -math.log1p(-level))
-        return (quantile(used, level) + _ROUNDING * whole) / -math.log1p(-level)
+            return total * (1 + _ROUNDING / -math.log1p(-level))
+        return (quantile(used, level) + _ROUNDING * total) / -math.log1p(-level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,10 +107,10 @@ class PeriodSums:
     def _values(self) -> Floats:
         """All releases in the units of the data, those that are not there as zeros."""
         steps = grid(self.noise.scales)
-        found = np.zeros((self.strategy.periods, steps.size))
+        values = np.zeros((self.strategy.periods, steps.size))
         for number, release in self.released.items():
-            found[number] = [float(whole) for whole in release.steps] * steps
-        return found
+            values[number] = [float(integer) for integer in release.steps] * steps
+        return values
 
     def over(self, first: int, last: int) -> SumOfPeriods:
         """The sum over the released periods from `first` to `last`."""
@@ -135,10 +135,10 @@ class PeriodSums:
 
     @cached_property
     def _starts(self) -> dict[int, int]:
-        found: dict[int, int] = {}
+        starts: dict[int, int] = {}
         for at in self.released:  # in order
-            found[at] = found.get(at - 1, at)
-        return found
+            starts[at] = starts.get(at - 1, at)
+        return starts
 
     def _sum(self, weights: Floats, periods: int) -> SumOfPeriods:
         return SumOfPeriods(weights @ self._values, weights, periods)
@@ -227,13 +227,13 @@ def answers_frame(results: Sequence[SumResult], source: Engine | None) -> Any:
 
     A frame of the user's own kind; a PyArrow table where no table was opened.
     """
-    lines = [(made, row) for made in results for row in made.answers]
+    lines = [(result, row) for result in results for row in result.answers]
     columns: dict[str, list[Any]] = {
-        "what": [made.what for made, _ in lines],
-        "first": [made.first for made, _ in lines],
-        "last": [made.last for made, _ in lines],
-        "missing": [len(made.missing) for made, _ in lines],
-        "of": [made.of for made, _ in lines],
+        "what": [result.what for result, _ in lines],
+        "first": [result.first for result, _ in lines],
+        "last": [result.last for result, _ in lines],
+        "missing": [len(result.missing) for result, _ in lines],
+        "of": [result.of for result, _ in lines],
     }
     columns = answer_columns([row for _, row in lines], first=columns)
     return optional("pyarrow").table(columns) if source is None else source.answer(columns)

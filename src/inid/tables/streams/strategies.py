@@ -96,14 +96,14 @@ class Strategy(ABC):
     def _walk(self, want: Want, window: int, every: int) -> Floats:
         """The standard deviations of every so many-th of the sums, the middle one of as many, release by release."""
         length = {"totals": self.periods, "windows": window, "periods": 1}[want]
-        weights, found = np.zeros(self.periods), []
+        weights, noise_levels = np.zeros(self.periods), []
         for at in range(self.periods):
             self._add_measurement(weights, at, 1.0)
             if at >= length:
                 self._add_measurement(weights, at - length, -1.0)
             if at % every == every // 2:
-                found.append(math.sqrt(float(weights[: at + 1] @ weights[: at + 1])))
-        return np.array(found)
+                noise_levels.append(math.sqrt(float(weights[: at + 1] @ weights[: at + 1])))
+        return np.array(noise_levels)
 
     def _add_measurement(self, weights: Floats, at: int, sign: float) -> None:
         weights[: at + 1] += sign * self.reconstruction_weights(at)
@@ -135,8 +135,8 @@ class Toeplitz(Strategy):
     @cached_property
     def _inverse(self) -> Floats:
         """The reciprocal series, its last coefficient first: the weights of a period are then plain slices of it."""
-        found = reciprocal(np.array(self.coefficients, dtype=np.float64))
-        return np.ascontiguousarray(found[::-1])
+        inverse = reciprocal(np.array(self.coefficients, dtype=np.float64))
+        return np.ascontiguousarray(inverse[::-1])
 
     @property
     def is_independent(self) -> bool:
@@ -203,18 +203,18 @@ class Tree(Strategy):
     multiplier: int
 
     def measurement_weights(self, at: int) -> list[int]:
-        own = self._size(at + 1)
-        return [0] * (at + 1 - own) + [self.multiplier] * own
+        node_size = self._size(at + 1)
+        return [0] * (at + 1 - node_size) + [self.multiplier] * node_size
 
     def reconstruction_weights(self, at: int) -> Floats:
         """See `Strategy.reconstruction_weights`: the release less those that make up the earlier periods in it."""
-        found = np.zeros(at + 1)
-        found[at] = 1.0
+        weights = np.zeros(at + 1)
+        weights[at] = 1.0
         inside, first = at, at + 1 - self._size(at + 1)
         while inside > first:
-            found[inside - 1] = -1.0
+            weights[inside - 1] = -1.0
             inside -= self._size(inside)
-        return found * (2.0**self.bits / self.multiplier)
+        return weights * (2.0**self.bits / self.multiplier)
 
     def spread(self, want: Want, window: int = 1) -> Floats:
         """See `Strategy.spread`; a total is made of as many releases as its number has units in its digits."""
@@ -246,8 +246,8 @@ class Tree(Strategy):
         return f"a tree of base {self.base}"
 
     def to_dict(self) -> dict[str, Any]:
-        own = {"base": self.base, "multiplier": self.multiplier}
-        return {"kind": "tree", "periods": self.periods, "bits": self.bits, **own}
+        fields = {"base": self.base, "multiplier": self.multiplier}
+        return {"kind": "tree", "periods": self.periods, "bits": self.bits, **fields}
 
 
 def scaled_toeplitz(series: Floats, contributes: int, mechanism: MechanismName, *, even: bool = False) -> Toeplitz:
@@ -289,20 +289,20 @@ def strategy_from_dict(record: dict[str, Any]) -> Strategy:
 
 def _to_length_one(length: Fraction, mechanism: MechanismName) -> tuple[int, int]:
     """Bits and the largest whole factor f with which f / 2^bits brings a whole length (squared, if Gaussian) to 1."""
-    whole = length.numerator
+    total = length.numerator
     if mechanism == "laplace":
-        bits = whole.bit_length() + _SCALE_BITS
-        return bits, 2**bits // whole
-    bits = math.isqrt(whole).bit_length() + _SCALE_BITS
-    return bits, math.isqrt(4**bits // whole)
+        bits = total.bit_length() + _SCALE_BITS
+        return bits, 2**bits // total
+    bits = math.isqrt(total).bit_length() + _SCALE_BITS
+    return bits, math.isqrt(4**bits // total)
 
 
 def _running(values: Sequence[int]) -> list[int]:
-    found, total = [], 0
+    sums, total = [], 0
     for value in values:
         total += value
-        found.append(total)
-    return found
+        sums.append(total)
+    return sums
 
 
 # Which strategy a stream takes: the one with the least error of the workload, independent periods among them.
@@ -364,9 +364,9 @@ def _even_columns(periods: int, want: Want, window: int) -> Iterator[Strategy]:
         # sqrt((1 - x^w) / (1 - x)), whose square is the series of sums over w periods.
         from scipy.signal import fftconvolve
 
-        own = np.zeros(periods)
-        own[::window] = binomial_series(1.0, -0.5, len(own[::window]))
-        both = fftconvolve(own, square_root_coefficients(periods))[:periods]
+        column = np.zeros(periods)
+        column[::window] = binomial_series(1.0, -0.5, len(column[::window]))
+        both = fftconvolve(column, square_root_coefficients(periods))[:periods]
         yield scaled_toeplitz(both, 1, "gaussian", even=True)
         yield scaled_toeplitz(binomial_series(1 - 1 / (4 * window), 0.5, periods), 1, "gaussian", even=True)
 
@@ -374,23 +374,23 @@ def _even_columns(periods: int, want: Want, window: int) -> Iterator[Strategy]:
 def _families(periods: int, contributes: int, want: Want, window: int) -> Iterator[Strategy]:
     """(1 - a x)^-g, which does not grow: of all, the few with the least error before rounding."""
     length = periods if want == "totals" else window
-    found = []
+    families = []
     for power in _POWERS:
         for damping in _DAMPINGS:
             several = _moving_sums(binomial_series(damping, power, periods), contributes)
             weights = _moving_sums(binomial_series(damping, -power, periods), length)
             error = _rms(np.sqrt(np.square(weights).cumsum()))
-            found.append((error * float(np.linalg.norm(several)), damping, power))
-    for _, damping, power in sorted(found)[:_TRIED]:
+            families.append((error * float(np.linalg.norm(several)), damping, power))
+    for _, damping, power in sorted(families)[:_TRIED]:
         yield scaled_toeplitz(binomial_series(damping, power, periods), contributes, "gaussian")
 
 
 def _moving_sums(series: Floats, length: int) -> Floats:
     """The sums over the last so many coefficients."""
     sums = np.cumsum(series)
-    found = sums.copy()
-    found[length:] -= sums[: max(sums.size - length, 0)]
-    return found
+    moving = sums.copy()
+    moving[length:] -= sums[: max(sums.size - length, 0)]
+    return moving
 
 
 def _trees(periods: int, contributes: int) -> Iterator[Strategy]:

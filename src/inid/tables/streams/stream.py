@@ -124,25 +124,25 @@ class Stream:
         real("timeout", timeout, least=0, cure="pass how many seconds to wait")
         asked = {"contributes": contributes, "want": want, "window": window, "promise": promise, "tolerance": tolerance}
         if place.exists():
-            made = cls(StreamFile(place, timeout), ledger, level, source)
-            made._require(table, query, periods, asked)
-            if None in (query, periods, promise) or not made._leases.discard_unpaid():
-                made._leases.settle()
-                return made
+            stream = cls(StreamFile(place, timeout), ledger, level, source)
+            stream._require(table, query, periods, asked)
+            if None in (query, periods, promise) or not stream._leases.discard_unpaid():
+                stream._leases.settle()
+                return stream
         if table is None or query is None or periods is None or promise is None:
             raise ArgumentError(
                 f"there is no stream in {str(path)!r}: to make it pass a table, query=..., periods=... and promise=...",
                 code="stream_absent",
                 file=Words(path),
             )
-        own = {name: value for name, value in asked.items() if value is not None}
-        plan = plan_stream(table, query=query, periods=periods, ledger=ledger, **own)  # type: ignore[arg-type]
+        arguments = {name: value for name, value in asked.items() if value is not None}
+        plan = plan_stream(table, query=query, periods=periods, ledger=ledger, **arguments)  # type: ignore[arg-type]
         read_stream_query(table, query).check(ledger)
-        made = cls(StreamFile.make(place, plan.to_dict(), timeout), ledger, level, source)
-        made._leases.settle(new=True)
+        stream = cls(StreamFile.make(place, plan.to_dict(), timeout), ledger, level, source)
+        stream._leases.settle(new=True)
         if (recorder := current_source().recorder) is not None:
             recorder.charged([plan.budget])
-        return made
+        return stream
 
     @property
     def periods(self) -> tuple[str, ...]:
@@ -171,8 +171,8 @@ class Stream:
     @property
     def next(self) -> str | None:
         """The period that comes next; None after the last one."""
-        turn = self._next(self._file.releases())
-        return self.periods[turn] if turn < len(self.periods) else None
+        period = self._next(self._file.releases())
+        return self.periods[period] if period < len(self.periods) else None
 
     @property
     def time(self) -> str:

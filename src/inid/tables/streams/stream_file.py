@@ -102,8 +102,8 @@ class StreamFile:
         with self._connected(alone=False) as connection:
             line: tuple[int, str, bytes, str] | None = connection.execute("SELECT * FROM stream").fetchone()
         if line is None or line[0] != _VERSION:
-            found = "no version" if line is None else f"version {line[0]}"
-            raise RecordError(f"{path} has {found} of a stream's file, this library reads {_VERSION}.")
+            version = "no version" if line is None else f"version {line[0]}"
+            raise RecordError(f"{path} has {version} of a stream's file, this library reads {_VERSION}.")
         _, self.id, self._key, facts = line
         self.digest = blake2b(facts.encode(), digest_size=16).hexdigest()  # of what is public and fixed
         try:
@@ -160,16 +160,16 @@ class StreamFile:
     @contextmanager
     def _connected(self, *, alone: bool) -> Iterator[sqlite3.Connection]:
         _require_one_name(self.path)
-        with ExitStack() as held:
+        with ExitStack() as stack:
             try:
-                which = held.enter_context(file_lock(self.path, alone=alone, timeout=self._timeout))
+                which = stack.enter_context(file_lock(self.path, alone=alone, timeout=self._timeout))
                 if identity(self.path) != which:  # removed, or put back, while this process waited
                     raise LockError(errno.EAGAIN, "its file was exchanged meanwhile")
             except OSError as error:
                 what = error.strerror or "another process is releasing a period"
                 raise BudgetError(f"the stream in {self.path} could not be used: {what}. Try again later.") from None
             try:
-                connection = held.enter_context(closing(_connect(self.path, self._timeout)))
+                connection = stack.enter_context(closing(_connect(self.path, self._timeout)))
                 if self.id and connection.execute("SELECT id FROM stream").fetchone() != (self.id,):
                     raise BudgetError(f"another stream was put in the place of {self.path} meanwhile: open it again.")
                 yield connection
@@ -213,8 +213,8 @@ class Writing:
 
     def allowed(self, people: Collection[Key], number: int, most: int) -> list[Key]:
         """Of these people the ones who were listed in fewer than so many other releases."""
-        found = self._connection.execute("SELECT person FROM people WHERE number <> ?", (number,))
-        times = Counter(person for (person,) in found)  # in Python: pages of two files need not be in order
+        others = self._connection.execute("SELECT person FROM people WHERE number <> ?", (number,))
+        times = Counter(person for (person,) in others)  # in Python: pages of two files need not be in order
         return [person for person in people if times[self._digest(person)] < most]
 
     def begin(self, number: int, people: Collection[Key]) -> str:
@@ -223,10 +223,10 @@ class Writing:
         Without the key the mark tells nothing of the list, not even whether it is that of another release.
         """
         nonce, digests = secrets.token_hex(_NONCE // 2), sorted(map(self._digest, people))
-        made = self._list_digest(number, nonce)
+        digest = self._list_digest(number, nonce)
         for one in digests:
-            made.update(one)
-        mark = nonce + made.hexdigest()
+            digest.update(one)
+        mark = nonce + digest.hexdigest()
         self._connection.execute("BEGIN IMMEDIATE")
         with _undone(self._connection):
             self._connection.execute("INSERT OR REPLACE INTO begun VALUES (?, ?, ?)", (number, _now(), mark))
@@ -275,7 +275,7 @@ def _is_paid(connection: sqlite3.Connection) -> bool:
 
 
 def _releases(connection: sqlite3.Connection, key: bytes, path: Path) -> dict[int, StoredRelease]:
-    found = {}
+    releases = {}
     for *line, seal in connection.execute("SELECT * FROM released ORDER BY number"):
         if seal != _seal(line, key):
             raise RecordError(
@@ -283,8 +283,10 @@ def _releases(connection: sqlite3.Connection, key: bytes, path: Path) -> dict[in
                 "mixed two copies of it. Remove what is beside it, and put a copy back."
             )
         number, time, private, exact, steps = line
-        found[number] = StoredRelease(number, time, bool(private), tuple(json.loads(exact)), tuple(json.loads(steps)))
-    return found
+        releases[number] = StoredRelease(
+            number, time, bool(private), tuple(json.loads(exact)), tuple(json.loads(steps))
+        )
+    return releases
 
 
 def _seal(line: Sequence[object], key: bytes) -> bytes:
@@ -305,12 +307,12 @@ def _require_one_name(path: Path) -> None:
     One that a crash left behind, between the two steps by which the file was made, is removed.
     """
     with suppress(OSError):
-        if (found := path.stat()).st_nlink == 1:
+        if (status := path.stat()).st_nlink == 1:
             return
         real = path.resolve()
         for other in real.parent.glob(f".{escape(real.name)}.*.new"):
             with suppress(OSError):
-                if os.path.samestat(other.stat(follow_symlinks=False), found):
+                if os.path.samestat(other.stat(follow_symlinks=False), status):
                     other.unlink()
         if path.stat().st_nlink > 1:
             raise ArgumentError(
@@ -349,9 +351,9 @@ class ReleaseLeases:
         if not self._plan.leased:
             raise ArgumentError("the stream was opened without a ledger first: it cannot have one now.")
         if not self._file.is_paid():
-            with self._file.writing() as held:
-                if not held.is_paid():
-                    self._pay(held, new=new)
+            with self._file.writing() as writing:
+                if not writing.is_paid():
+                    self._pay(writing, new=new)
         _ = self.charge
 
     def _pay(self, held: Writing, *, new: bool) -> None:
@@ -383,10 +385,10 @@ class ReleaseLeases:
         """
         if self._ledger is None or not self._plan.leased or self._file.is_paid():
             return False
-        with self._file.writing() as held:
-            unpaid = not held.is_paid() and self.found_charge() is None
+        with self._file.writing() as writing:
+            unpaid = not writing.is_paid() and self.found_charge() is None
             if unpaid:
-                held.remove()
+                writing.remove()
         return unpaid
 
     def found_charge(self) -> "Record | None":
@@ -398,13 +400,13 @@ class ReleaseLeases:
     @cached_property
     def charge(self) -> "Record":
         """The stream's charge."""
-        found = self.found_charge()
-        if found is None:
+        known = self.found_charge()
+        if known is None:
             raise BudgetError("this ledger holds no charge of the stream: open it with the ledger that was charged.")
-        same = found.label == self._name + self._file.digest
-        if not same or found.plan != json.loads(json.dumps(self._plan.charge.to_dict())):
+        same = known.label == self._name + self._file.digest
+        if not same or known.plan != json.loads(json.dumps(self._plan.charge.to_dict())):
             raise RecordError("the charge in the ledger is not of the stream's plan: one of them was changed.")
-        return found
+        return known
 
     def next_release(self, stored: int) -> int:
         """The number of the next release: as many as were leased; without a ledger, as are stored."""

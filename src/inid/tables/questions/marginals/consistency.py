@@ -174,8 +174,8 @@ def integer_tables(tables: Mapping[Attributes, Floats], total: int) -> dict[Attr
     """Whole numbers near tables that agree, none negative, with that total; they agree as far as the statement says."""
     settled: dict[Attributes, Floats] = {(): np.array(float(total))}
     for attributes in [*_overlaps(tables), *filter(None, tables)]:
-        whole = next(table for table in tables if set(attributes) <= set(table))
-        values = tables[whole].sum(axis=tuple(at for at, i in enumerate(whole) if i not in attributes))
+        covering = next(table for table in tables if set(attributes) <= set(table))
+        values = tables[covering].sum(axis=tuple(at for at, i in enumerate(covering) if i not in attributes))
         inside = [part for part in settled if part != attributes and set(part) <= set(attributes)]
         outermost = [part for part in inside if not any(set(part) < set(other) for other in inside)]
         fixed = {tuple(attributes.index(i) for i in part): settled[part] for part in outermost}

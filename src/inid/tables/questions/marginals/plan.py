@@ -32,20 +32,22 @@ def largest_submarginals(question: MarginalsQuestion, s: Floats) -> dict[str, di
     """
     work = question.workload
     variances = work.of_blocks.table_variances(s)
-    found = {}
+    by_statistic = {}
     for kind, column, tables in question.asked_tables:
-        own = workload_of(work.sizes, [*map(question.numbers, tables)]) if question.summed else work
-        widths = own.widths(own.blocks)
+        workload = workload_of(work.sizes, [*map(question.numbers, tables)]) if question.summed else work
+        widths = workload.widths(workload.blocks)
         only_inside = np.ones(widths.size, dtype=bool)
-        only_inside[own.block_of[widths[own.block_of] == own.widths(own.tables)[own.table_of]]] = False
-        stds = np.sqrt(_variances(question, kind, column, own, variances))
+        only_inside[
+            workload.block_of[widths[workload.block_of] == workload.widths(workload.tables)[workload.table_of]]
+        ] = False
+        stds = np.sqrt(_variances(question, kind, column, workload, variances))
         largest = {
             width: float(stds[only_inside & (widths == width)].max())
             for width in dict.fromkeys(widths[only_inside].tolist())
         }
         if largest:
-            found[TableStatistic(kind, column, ()).name] = largest
-    return found
+            by_statistic[TableStatistic(kind, column, ()).name] = largest
+    return by_statistic
 
 
 def _variances(
@@ -56,11 +58,11 @@ def _variances(
     _, first, which = np.unique(own.of_blocks.cells, return_index=True, return_inverse=True)
     tables = [tuple(question.columns[i] for i in own.attributes(block)) for block in first.tolist()]
     parts = [dict(question.parts(TableStatistic(kind, column, table))) for table in tables]
-    found = np.zeros(len(own.blocks))
+    of_blocks = np.zeros(len(own.blocks))
     for channel in parts[0]:
         slopes = np.array([part[channel] for part in parts])
-        found += np.square(slopes)[which] * variances[question.workload.numbers_of(channel, own.blocks)]
-    return found
+        of_blocks += np.square(slopes)[which] * variances[question.workload.numbers_of(channel, own.blocks)]
+    return of_blocks
 
 
 # Spending one promise on many statistics by tables, and what that means for each of them.
@@ -120,8 +122,8 @@ class MarginalsPlan(Plan):
         return tuple(self._entries(range(self.question.asked)))
 
     def _entries(self, places: Sequence[int]) -> list[MarginalPlan]:
-        own, chosen = self.numbers, np.array(places, dtype=np.intp)
-        columns = (own.cells.astype(np.int64), own.tolerance, own.std, own.spr, own.share)
+        numbers, chosen = self.numbers, np.array(places, dtype=np.intp)
+        columns = (numbers.cells.astype(np.int64), numbers.tolerance, numbers.std, numbers.spr, numbers.share)
         statistics = map(self.question.statistic, places)
         return [MarginalPlan(*entry) for entry in zip(statistics, *(c[chosen].tolist() for c in columns), strict=True)]
 
@@ -144,10 +146,10 @@ class MarginalsPlan(Plan):
         question = self.question
         rows = question.assumed_rows if question.means else None
         gains, guessed = {"iid": self.gain(), "spr": self.gain()}, question.rows is None
-        seen = {"inside": self.submarginals_text, "units": False, "worst": self.objective == "max"}
-        seen["worse"] = tuple(self.worse_lines)
-        seen["spread"] = self._spread if question.means else ""
-        return PlanSummary(self.noise, lines, gains, self.remark, rows, guessed, self.advice, **seen)  # type: ignore[arg-type]
+        details = {"inside": self.submarginals_text, "units": False, "worst": self.objective == "max"}
+        details["worse"] = tuple(self.worse_lines)
+        details["spread"] = self._spread if question.means else ""
+        return PlanSummary(self.noise, lines, gains, self.remark, rows, guessed, self.advice, **details)  # type: ignore[arg-type]
 
     @property
     def remark(self) -> str | None:
@@ -171,9 +173,9 @@ class MarginalsPlan(Plan):
     def worse(self) -> list[tuple[str, float, float]]:
         """Of very many tables, only those that are worse are described."""
         places = np.flatnonzero(self.numbers.std > np.array(self.equal)).tolist() if self.equal else []
-        found = self._entries(places)
-        own = [self.equal[at] for at in places]
-        return worse_numbers([table.label for table in found], [table.std for table in found], own)
+        entries = self._entries(places)
+        alone = [self.equal[at] for at in places]
+        return worse_numbers([table.label for table in entries], [table.std for table in entries], alone)
 
     def noisy_numbers(self) -> list[tuple[str, float, float]]:
         """For each table its name, the standard deviation of a cell and its share of the promise."""
@@ -187,12 +189,12 @@ class MarginalsPlan(Plan):
     @property
     def submarginals_text(self) -> tuple[str, ...]:
         """The same in sentences, one per statistic."""
-        found = []
-        for name, own in self.inside.items():
-            words = [f"{_columns(n)}: std at most {std:.4g}" for n, std in sorted(own.items(), reverse=True)]
+        sentences = []
+        for name, sizes in self.inside.items():
+            words = [f"{_columns(n)}: std at most {std:.4g}" for n, std in sorted(sizes.items(), reverse=True)]
             which = "tables inside these" if name == "count" else f"{name} by tables inside these"
-            found.append(f"{which}, which no tolerance covers: {'; '.join(words)}")
-        return tuple(found)
+            sentences.append(f"{which}, which no tolerance covers: {'; '.join(words)}")
+        return tuple(sentences)
 
     @cached_property
     def advice(self) -> tuple[str, ...]:
@@ -235,19 +237,22 @@ class MarginalsPlan(Plan):
                 for table in self.tables
             ],
             **self.question.view.to_dict(),
-            "inside": {name: {str(number): std for number, std in own.items()} for name, own in self.inside.items()},
+            "inside": {
+                name: {str(number): std for number, std in deviations.items()}
+                for name, deviations in self.inside.items()
+            },
         }
 
     def in_words(self) -> str:
-        own, number = self.numbers, self.question.asked
-        worst = np.argsort(-own.std / own.tolerance, kind="stable")[:_WORST].tolist()
+        wording, number = self.numbers, self.question.asked
+        worst = np.argsort(-wording.std / wording.tolerance, kind="stable")[:_WORST].tolist()
         rows = [["table", "cells", "tolerance", "expected std", "equal split", "share"]]
         for table in self._entries(range(number) if number <= _WORST else worst):
             numbers = (table.tolerance, table.std, table.spr)
             rows.append([table.label, str(table.cells), *(f"{n:.4g}" for n in numbers), f"{table.share:.4f}"])
         lines = aligned(rows, left=1)
         if number > _WORST:
-            ends = f"{own.std.min():.4g} to {own.std.max():.4g}"
+            ends = f"{wording.std.min():.4g} to {wording.std.max():.4g}"
             lines.append(f"... the worst {_WORST} of {number} tables; expected std {ends}")
         for sentence in self.submarginals_text:
             lines += ["", sentence]
@@ -277,10 +282,12 @@ class MarginalsPlan(Plan):
     def _spread(self) -> str:
         """What is assumed of the sizes of the groups by which columns are averaged."""
         question = self.question
-        found = {
-            question.groups_in_words(question.levels_of(table)) for own in question.means.values() for table in own
+        spread = {
+            question.groups_in_words(question.levels_of(table))
+            for tables in question.means.values()
+            for table in tables
         }
-        return "; ".join(sorted(filter(None, found)))
+        return "; ".join(sorted(filter(None, spread)))
 
     @property
     def _guess(self) -> str:
@@ -295,27 +302,27 @@ def planned(
     question: MarginalsQuestion, budget: Budget, *, objective: Objective, tolerance: Floats, mechanism: str
 ) -> MarginalsPlan:
     """Share the promise between blocks (Gaussian noise) or tables (Laplace noise); one tolerance per statistic."""
-    made = []
+    plans = []
     if mechanism == "gaussian" or (mechanism == "auto" and not isinstance(budget, PureDP)):
-        made.append(_gaussian(question, budget, objective, tolerance))
+        plans.append(_gaussian(question, budget, objective, tolerance))
     few = question.asked <= _MOST_TABLES_OF_LAPLACE
-    if mechanism == "laplace" or (mechanism == "auto" and (not made or few)):
-        made.append(_laplace(question, budget, objective, tolerance))
-    return min(made, key=lambda option: option.value)
+    if mechanism == "laplace" or (mechanism == "auto" and (not plans or few)):
+        plans.append(_laplace(question, budget, objective, tolerance))
+    return min(plans, key=lambda option: option.value)
 
 
 def block_variances(question: MarginalsQuestion, noise: NoisePlan) -> Floats:
     """s_B of every block under the noise of a plan; 0 for a public total."""
-    work, made = question.workload, question.coordinates
+    work, coordinates = question.workload, question.coordinates
     if noise.sensitivity.kind != "ellipsoid":
         return np.asarray(1 / precisions(work, math.sqrt(2.0) * question.scales(noise)))
-    rows = made.rows_of(noise.sensitivity)
+    rows = coordinates.rows_of(noise.sensitivity)
     if rows is None:
         raise GuaranteeError("the set of the plan has other coordinates than the residuals of these tables.")
-    found, scales = np.zeros(len(work.blocks)), question.scales(noise)[rows]
-    for own in made.order.alike:
-        found[own.blocks] = (np.square(own.of_runs(scales)) / own.lengths[:, None]).max(axis=0)
-    return found
+    variances, scales = np.zeros(len(work.blocks)), question.scales(noise)[rows]
+    for alike in coordinates.order.alike:
+        variances[alike.blocks] = (np.square(alike.of_runs(scales)) / alike.lengths[:, None]).max(axis=0)
+    return variances
 
 
 def _gaussian(question: MarginalsQuestion, budget: Budget, objective: Objective, tolerance: Floats) -> MarginalsPlan:
@@ -385,7 +392,7 @@ def _described(
     work = question.workload
     spread = np.sqrt(work.variances(block_variances(question, noise)))
     statistic, table, _ = work.parts
-    own = (share / np.bincount(table, minlength=len(work.tables)))[table]
-    shares = np.bincount(statistic, own, minlength=question.asked).astype(np.float64)
+    table_shares = (share / np.bincount(table, minlength=len(work.tables)))[table]
+    shares = np.bincount(statistic, table_shares, minlength=question.asked).astype(np.float64)
     numbers = TableNumbers(work.statistic_cells, tolerance, spread, equal, shares, tolerance)
     return MarginalsPlan(noise, question, objective, numbers)

@@ -68,10 +68,10 @@ class MarginalsQuestion(PublicFacts):
     @cached_property
     def asked_tables(self) -> list[tuple[StatisticKind, str, tuple[Marginal, ...]]]:
         """Everything that is asked: counts, then means, then sums, each with its column and its tables."""
-        found: list[tuple[StatisticKind, str, tuple[Marginal, ...]]] = [("count", "", self.tables)]
-        found += [("mean", name, tables) for name, tables in self.means.items()]
-        found += [("sum", name, tables) for name, tables in self.sums.items()]
-        return [asked for asked in found if asked[2]]
+        statistics: list[tuple[StatisticKind, str, tuple[Marginal, ...]]] = [("count", "", self.tables)]
+        statistics += [("mean", name, tables) for name, tables in self.means.items()]
+        statistics += [("sum", name, tables) for name, tables in self.sums.items()]
+        return [asked for asked in statistics if asked[2]]
 
     @cached_property
     def statistics(self) -> tuple[TableStatistic, ...]:
@@ -88,15 +88,15 @@ class MarginalsQuestion(PublicFacts):
 
     def only(self, statistic: TableStatistic) -> Self:
         """The question of one of them by itself."""
-        own: dict[str, dict[str, tuple[Marginal, ...]]] = {"mean": {}, "sum": {}}
+        numbers: dict[str, dict[str, tuple[Marginal, ...]]] = {"mean": {}, "sum": {}}
         if statistic.column:
-            own[statistic.kind] = {statistic.column: (statistic.table,)}
+            numbers[statistic.kind] = {statistic.column: (statistic.table,)}
         return replace(
             self,
             tables=() if statistic.column else (statistic.table,),
             domains=self.domains.among(column for column in self.columns if column in statistic.table),
-            means=own["mean"],
-            sums=own["sum"],
+            means=numbers["mean"],
+            sums=numbers["sum"],
             offset=0.0,
         )
 
@@ -105,8 +105,8 @@ class MarginalsQuestion(PublicFacts):
         """The columns of numbers, on their grids."""
         names = list(dict.fromkeys([*self.means, *self.sums]))
         tables = {name: [*self.means.get(name, ()), *self.sums.get(name, ())] for name in names}
-        made = summed_columns(names, tables, self.domains, self.bounds, self.missing, self.max_rows)
-        return {column.name: column for column in made}
+        columns = summed_columns(names, tables, self.domains, self.bounds, self.missing, self.max_rows)
+        return {column.name: column for column in columns}
 
     @cached_property
     def may_be_missing(self) -> tuple[str, ...]:
@@ -197,18 +197,18 @@ class MarginalsQuestion(PublicFacts):
         if len(lengths) == 1 and not self.summed:
             return {tuple(sorted(table, key=self._places.__getitem__)): () for table in self.tables}
         holders: dict[frozenset[str], list[Marginal]] = {}
-        found: dict[Marginal, list[str]] = {}
+        columns_of: dict[Marginal, list[str]] = {}
         for statistic in sorted(self.statistics, key=lambda asked: -len(asked.table)):
-            own = holders.get(frozenset(statistic.table))
-            if own is None:
+            holder = holders.get(frozenset(statistic.table))
+            if holder is None:
                 table = tuple(sorted(statistic.table, key=self._places.__getitem__))
-                found[table], own = [], [table]
+                columns_of[table], holder = [], [table]
                 for length in lengths[: bisect_right(lengths, len(table))]:
                     for inside in combinations(table, length):
                         holders.setdefault(frozenset(inside), []).append(table)
-            if statistic.column and not any(statistic.column in found[table] for table in own):
-                found[own[0]].append(statistic.column)
-        return {table: tuple(columns) for table, columns in found.items()}
+            if statistic.column and not any(statistic.column in columns_of[table] for table in holder):
+                columns_of[holder[0]].append(statistic.column)
+        return {table: tuple(columns) for table, columns in columns_of.items()}
 
     @property
     def unit_rows(self) -> int:
@@ -354,7 +354,7 @@ class MarginalsQuestion(PublicFacts):
             offset = real("offset", record.get("offset", 0.0), cure=cure)
             if offset not in OFFSETS:
                 raise ArgumentError(f"offset is none that a plan takes: {cure}.")
-            made = cls(
+            question = cls(
                 tables=read_tables("marginals", counts, domains, total=any(asked.values())) if counts else (),
                 domains=domains,
                 rows_can_vanish=bool(record.get("rows_can_vanish", record["person"] is not None)),
@@ -365,6 +365,6 @@ class MarginalsQuestion(PublicFacts):
                 missing=read_missing(record.get("missing", {})),
                 offset=offset,
             )
-            made.check_exact()
-            made.coordinates  # noqa: B018 - made now: the relation may be none
-        return made
+            question.check_exact()
+            question.coordinates  # noqa: B018 - made now: the relation may be none
+        return question

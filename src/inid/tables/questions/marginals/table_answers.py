@@ -128,8 +128,8 @@ def coefficients(workload: Workload, tau: Floats, channels: Mapping[tuple[int, .
     weights = [np.zeros(tuple(workload.sizes[i] for i in table if i >= 0)) for table in workload.tables[:, 1:].tolist()]
     for table, block in zip(workload.table_of.tolist(), workload.block_of.tolist(), strict=True):
         if block in gathered:
-            whole = [int(i) for i in workload.tables[table, 1:] if i >= 0]
-            axes = tuple(whole.index(i) for i in workload.attributes(block))
+            members = [int(i) for i in workload.tables[table, 1:] if i >= 0]
+            axes = tuple(members.index(i) for i in workload.attributes(block))
             part = synthesise(gathered[block], weights[table].shape, axes)
             weights[table] += part / (exact[block] * tau[table] ** 2)
     return weights
@@ -199,7 +199,7 @@ class TableAnswers:
 
     def by_cell(self) -> tuple[Answer, ...]:
         """Every cell as an answer of its own, like those of other statistics."""
-        found = []
+        answers = []
         for entry in self.all():
             cells = product(*(self.question.domains.levels(column) for column in entry.columns))
             numbers = (part.reshape(-1).tolist() for part in (entry.estimate, entry.lower, entry.upper, entry.std))
@@ -207,8 +207,8 @@ class TableAnswers:
                 groups = ", ".join(f"{column}={key}" for column, key in zip(entry.columns, cell, strict=True))
                 keys = dict(zip(entry.columns, cell, strict=True))
                 kind, column = entry.statistic.kind, entry.statistic.column
-                found.append(Answer(kind, column, groups, value, low, high, std, keys))
-        return tuple(found)
+                answers.append(Answer(kind, column, groups, value, low, high, std, keys))
+        return tuple(answers)
 
     def width(self, std: float, channels: Channels, level: float | None = None) -> float:
         """Half the width of the interval of a linear combination."""
@@ -319,10 +319,10 @@ def sum_channels(
 
 
 def _by_channel(channels: Channels) -> dict[int, dict[tuple[int, ...], Floats]]:
-    found: dict[int, dict[tuple[int, ...], Floats]] = {}
+    by_channel: dict[int, dict[tuple[int, ...], Floats]] = {}
     for (channel, *attributes), weights in channels.items():
-        found.setdefault(channel, {})[tuple(attributes)] = weights
-    return found
+        by_channel.setdefault(channel, {})[tuple(attributes)] = weights
+    return by_channel
 
 
 def _joint(parts: list[tuple[float, float]]) -> float:

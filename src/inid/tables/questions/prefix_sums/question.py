@@ -64,8 +64,8 @@ class Levels:
         """The levels as numbers; None where they are texts."""
         grid = self.grid
         if grid is not None:
-            found = grid.middle + grid.step * np.arange(grid.least, grid.most + 1)
-            return np.clip(found, grid.lower, grid.upper)
+            numbers = grid.middle + grid.step * np.arange(grid.least, grid.most + 1)
+            return np.clip(numbers, grid.lower, grid.upper)
         if isinstance(self.keys[0], str):
             return None
         return np.array([float(key) for key in self.keys])
@@ -142,20 +142,20 @@ class PrefixSumsQuestion(PublicFacts):
 
         A row lies in one cell and on one level of each table, or in none: it may vanish under "replace".
         """
-        found = self._sets
-        if mechanism not in found:
+        sets = self._sets
+        if mechanism not in sets:
             rows = 1 if self.person is None else self.person.max_rows
             sizes, bounds = [], []
             for table in self.tables:
-                made, cells = self.strategy(table, mechanism), len(self.cells(table))
+                strategy, cells = self.strategy(table, mechanism), len(self.cells(table))
                 norm = 2 if mechanism == "gaussian" else 1
-                reach = made.radius(norm, replace=self.neighbours == "replace", cells=cells)
-                sizes.append(made.matrix.shape[0] * cells)
+                reach = strategy.radius(norm, replace=self.neighbours == "replace", cells=cells)
+                sizes.append(strategy.matrix.shape[0] * cells)
                 bounds.append(math.nextafter(reach * rows, math.inf) if norm == 2 else reach * rows)
             norms = {"l2" if mechanism == "gaussian" else "l1": bounds}
             labels = [table.label for table in self.tables]
-            found[mechanism] = Sensitivity.groups(sizes, **norms, labels=labels, neighbours=self.neighbours)  # type: ignore[arg-type]
-        return found[mechanism]
+            sets[mechanism] = Sensitivity.groups(sizes, **norms, labels=labels, neighbours=self.neighbours)  # type: ignore[arg-type]
+        return sets[mechanism]
 
     @cached_property
     def _sets(self) -> dict[str, Sensitivity]:
@@ -175,28 +175,30 @@ class PrefixSumsQuestion(PublicFacts):
 
     def prefixes(self, release: Release, level: float) -> list[Prefixes]:
         """The noisy prefixes of each table."""
-        noise, found, start = release.plan, [], 0
+        noise, results, start = release.plan, [], 0
         for table in self.tables:
-            made, cells = self.strategy(table, noise.mechanism), len(self.cells(table))
-            stop = start + cells * made.matrix.shape[0]
+            strategy, cells = self.strategy(table, noise.mechanism), len(self.cells(table))
+            stop = start + cells * strategy.matrix.shape[0]
             values = release.values[start:stop].reshape(cells, -1)
-            found.append(Prefixes(made, values, float(noise.scales[start]), noise.mechanism, level))
+            results.append(Prefixes(strategy, values, float(noise.scales[start]), noise.mechanism, level))
             start = stop
-        return found
+        return results
 
     def answers(
         self, release: Release, level: float, keys: Sequence[Key] = (), earlier: Sequence[Release] = ()
     ) -> tuple[Answer, ...]:
         """The answers that noisy numbers give, with intervals."""
         rows: list[Answer] = []
-        for table, made in zip(self.tables, self.prefixes(release, level), strict=True):
+        for table, prefixes in zip(self.tables, self.prefixes(release, level), strict=True):
             names = [
                 ", ".join(f"{column}={key}" for column, key in zip(table.groups, cell, strict=True))
                 for cell in self.cells(table)
             ]
             for kind in table.kinds:
                 rows += (
-                    self._quantiles(table, made, names) if kind == "quantile" else self._curve(kind, table, made, names)
+                    self._quantiles(table, prefixes, names)
+                    if kind == "quantile"
+                    else self._curve(kind, table, prefixes, names)
                 )
         return tuple(rows)
 
@@ -204,32 +206,32 @@ class PrefixSumsQuestion(PublicFacts):
         names_of_levels, keys_of_levels = self.levels[table.column].names, self.levels[table.column].numbers
         unit = Mechanism.named(made.mechanism).deviation
         parts = made.cumulative() if kind == "cumulative" else made.shares()
-        found = []
+        answers = []
         for cell, name in enumerate(names):
-            own = dict(zip(table.groups, self.cells(table)[cell], strict=True))
+            group_keys = dict(zip(table.groups, self.cells(table)[cell], strict=True))
             for at, (level, key) in enumerate(zip(names_of_levels, keys_of_levels, strict=True)):
                 place = ", ".join(part for part in (name, f"{table.column}<={level}") if part)
                 estimate, lower, upper, scale = (float(part[cell, at]) for part in parts)
-                keys: dict[str, Key | float] = {**own, "up_to": key}
-                found.append(Answer(kind, table.column, place, estimate, lower, upper, unit * scale, keys))
-        return found
+                keys: dict[str, Key | float] = {**group_keys, "up_to": key}
+                answers.append(Answer(kind, table.column, place, estimate, lower, upper, unit * scale, keys))
+        return answers
 
     def _quantiles(self, table: PrefixTable, made: Prefixes, names: list[str]) -> list[Answer]:
         levels, unit = self.levels[table.column], Mechanism.named(made.mechanism).deviation
         values, step = cast("Floats", levels.values), levels.step
         least, most = float(values[0]), float(values[-1])
-        found = []
+        answers_of_cells = []
         answers = [(p, made.quantiles(p), made.quantile_scales(p, values)) for p in self.probabilities[table.column]]
         for cell, name in enumerate(names):
-            own = dict(zip(table.groups, self.cells(table)[cell], strict=True))
+            group_keys = dict(zip(table.groups, self.cells(table)[cell], strict=True))
             for probability, (at, low, high), scale in answers:
                 place = ", ".join(part for part in (name, f"p={probability:g}") if part)
                 ends = [float(values[int(part[cell])]) for part in (at, low, high)]
                 lower, upper = max(ends[1] - step / 2, least), min(ends[2] + step / 2, most)
-                keys: dict[str, Key | float] = {**own, "p": probability}
+                keys: dict[str, Key | float] = {**group_keys, "p": probability}
                 std = unit * float(scale[cell])
-                found.append(Answer("quantile", table.column, place, ends[0], lower, upper, std, keys))
-        return found
+                answers_of_cells.append(Answer("quantile", table.column, place, ends[0], lower, upper, std, keys))
+        return answers_of_cells
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -246,7 +248,7 @@ class PrefixSumsQuestion(PublicFacts):
     @classmethod
     def from_dict(cls, record: Any) -> Self:
         with parsing(record):
-            made = cls(
+            question = cls(
                 tables=tuple(
                     PrefixTable(one["column"], tuple(one["groups"]), tuple(one["kinds"])) for one in record["ordered"]
                 ),
@@ -256,7 +258,7 @@ class PrefixSumsQuestion(PublicFacts):
                 fill={column: float(value) for column, value in record["fill"].items()},
                 **cls.facts_from_dict(record),
             )
-            made.sensitivity("laplace")
-            if not made.probabilities.keys() <= {table.column for table in made.tables}:
+            question.sensitivity("laplace")
+            if not question.probabilities.keys() <= {table.column for table in question.tables}:
                 raise ArgumentError("probabilities are of columns that are asked: the record was changed.")
-        return made
+        return question

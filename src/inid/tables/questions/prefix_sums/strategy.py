@@ -82,8 +82,8 @@ def best_strategy(size: int, mechanism: MechanismName, *, replace: bool, cells: 
     norm = 2 if mechanism == "gaussian" else 1
 
     def error(kind: str) -> float:
-        made = strategy(kind, size)
-        return made.radius(norm, replace=replace, cells=cells) ** 2 * float(made.variances.mean())
+        candidate = strategy(kind, size)
+        return candidate.radius(norm, replace=replace, cells=cells) ** 2 * float(candidate.variances.mean())
 
     fitting = [kind for kind in _KINDS[mechanism] if not kind.startswith("tree") or int(kind[4:]) < size]
     return strategy(min(fitting, key=error), size)

@@ -337,8 +337,8 @@ class Mean(ColumnStatistic):
         B). Where |A| and half |B| are at most limit / 2 times the rows that are kept here, so many are left at least.
         """
         half = grids[0].half
-        kept = rows * 2 * half / (2 * half + limit)
-        return {statistic.sums[0]: 1 / kept} | _of_count(statistic, half / kept)
+        least = rows * 2 * half / (2 * half + limit)
+        return {statistic.sums[0]: 1 / least} | _of_count(statistic, half / least)
 
     def rounding(self, statistic: Statistic, layout: Layout, rows: float) -> float:
         return layout.values[statistic.columns[0]].step / 2
@@ -367,12 +367,12 @@ class Moment(ColumnStatistic):
     def slopes(self, statistic: Statistic, grids: Sequence[Grid], rows: float) -> dict[int, float]:
         first, second, factor = grids[0].half, grids[-1].half, self.unit(grids)
         same = statistic.columns[0] == statistic.columns[-1]
-        found: dict[int, float] = {}
+        by_sum: dict[int, float] = {}
         for item, other in zip(statistic.sums, (second, first), strict=False):
-            found[item] = factor * other / 2 / rows * (2 if same else 1)
+            by_sum[item] = factor * other / 2 / rows * (2 if same else 1)
         if statistic.product is not None:
-            found[statistic.product] = factor / rows
-        return found | _of_count(statistic, factor * first * second / (2 if same else 4) / rows)
+            by_sum[statistic.product] = factor / rows
+        return by_sum | _of_count(statistic, factor * first * second / (2 if same else 4) / rows)
 
     def largest_slopes(
         self, statistic: Statistic, grids: Sequence[Grid], rows: float, limit: float
@@ -382,10 +382,10 @@ class Moment(ColumnStatistic):
         |x| and |y| are at most half, twice what is planned with; |2 x y - rest|, for the count, is at most 3 half^2 / 2
         of a variance, and half half' of a covariance.
         """
-        same, found = statistic.columns[0] == statistic.columns[-1], self.slopes(statistic, grids, rows)
+        same, slopes = statistic.columns[0] == statistic.columns[-1], self.slopes(statistic, grids, rows)
         for item in statistic.sums:
-            found[item] *= 2
-        return {at: slope * (3 if same else 4) if at == statistic.count else slope for at, slope in found.items()}
+            slopes[item] *= 2
+        return {at: slope * (3 if same else 4) if at == statistic.count else slope for at, slope in slopes.items()}
 
     def unit(self, grids: Sequence[Grid]) -> float:
         """What one unit of the moment is worth in the answer."""
@@ -572,5 +572,5 @@ def _tolerance(statistic: Statistic, layout: Layout, read: Mapping[str, float], 
         return _SHARE * rows
     grids = _grids(statistic, layout)
     pairs = zip(statistic.columns, grids, strict=True)
-    own = [read.get(name, _SHARE * (grid.upper - grid.lower)) for name, grid in pairs]
-    return _STATISTICS[statistic.kind].tolerance(own, grids, rows)
+    tolerances = [read.get(name, _SHARE * (grid.upper - grid.lower)) for name, grid in pairs]
+    return _STATISTICS[statistic.kind].tolerance(tolerances, grids, rows)

@@ -42,8 +42,8 @@ class Item:
             return f"count({','.join(self.present)})" if self.present else "count"
         if self.kind == "people":
             return "count_distinct"
-        own = set(self.present) <= set(self.columns)
-        return f"{self.kind}({','.join(self.columns)}{'' if own else ' | ' + ','.join(self.present)})"
+        own_rows = set(self.present) <= set(self.columns)
+        return f"{self.kind}({','.join(self.columns)}{'' if own_rows else ' | ' + ','.join(self.present)})"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -70,8 +70,8 @@ class Item:
         if weight is not None and self.kind == "weight":
             return [Value(self.columns[0], weight, self.present)]
         if weight is not None and self.kind == "weighted":
-            column, own = self.columns
-            return [Pair((column, own), (values[column], weight), self.shift, self.present)]
+            column, other = self.columns
+            return [Pair((column, other), (values[column], weight), self.shift, self.present)]
         if self.cells is not None:
             return [Inside(self.columns[0], self.cells, at, self.present) for at in range(len(self.names))]
         if self.kind == "people":
@@ -118,9 +118,9 @@ class Layout:
     def only(self, statistic: Statistic) -> "Layout":
         """The layout of one of the statistics by itself, with the items that it needs."""
         used = (statistic.count, *statistic.sums, statistic.product, statistic.histogram)
-        kept = [at for at in range(len(self.items)) if at in used]
-        place = {at: number for number, at in enumerate(kept)} | {None: None}
-        own = Statistic(
+        places = [at for at in range(len(self.items)) if at in used]
+        place = {at: number for number, at in enumerate(places)} | {None: None}
+        statistic_left = Statistic(
             statistic.kind,
             statistic.columns,
             place[statistic.count],
@@ -128,7 +128,7 @@ class Layout:
             place[statistic.product],
             place[statistic.histogram],
         )
-        return Layout((own,), tuple(self.items[at] for at in kept), self.values, self.factors, self.weight)
+        return Layout((statistic_left,), tuple(self.items[at] for at in places), self.values, self.factors, self.weight)
 
 
 class NeededSums:
@@ -148,9 +148,9 @@ class NeededSums:
     def count(self, present: tuple[str, ...]) -> int:
         """The position of the number of rows that have a value in all of these columns; of weights, of their sum."""
         if self.weight is not None:
-            own, grid, filled = self.weight
-            needed = present if filled else (*present, own)
-            return self.place(Item("weight", (own,), needed, 0, grid.most, grid.step))
+            weight, grid, filled = self.weight
+            needed = present if filled else (*present, weight)
+            return self.place(Item("weight", (weight,), needed, 0, grid.most, grid.step))
         return self.place(Item("count", (), present, 1, 1, 1.0))
 
     def people(self) -> int:
@@ -165,10 +165,10 @@ class NeededSums:
         """
         grid = self.values[column]
         if self.weight is not None:
-            own, weights, filled = self.weight
-            needed = present if filled else (*present, own)
+            weight, weights, filled = self.weight
+            needed = present if filled else (*present, weight)
             ends, step = (weights.most * grid.least, weights.most * grid.most), weights.step * grid.step
-            return self.place(Item("weighted", (column, own), needed, *ends, step))
+            return self.place(Item("weighted", (column, weight), needed, *ends, step))
         return self.place(Item("sum", (column,), present, grid.least, grid.most, grid.step))
 
     def product(self, first: str, second: str, present: tuple[str, ...]) -> int:
@@ -247,7 +247,7 @@ def candidate_sets(
         bounds = [_single(item, neighbours, rows, whole_rows, max_rows) for item in items]
         return [Sensitivity.box(bounds, labels=labels, neighbours=neighbours)]
     sizes = [len(item.names) * max(cells, 1) for item in items]
-    found = []
+    candidates = []
     for norm in ("l1", "l2"):
         bounds = [
             _spread(item, norm, neighbours, rows, max_rows, cells)
@@ -255,8 +255,8 @@ def candidate_sets(
             else _single(item, neighbours, rows, whole_rows, max_rows)
             for item in items
         ]
-        found.append(Sensitivity.groups(sizes, **{norm: bounds}, labels=labels, neighbours=neighbours))  # type: ignore[arg-type]
-    return found
+        candidates.append(Sensitivity.groups(sizes, **{norm: bounds}, labels=labels, neighbours=neighbours))  # type: ignore[arg-type]
+    return candidates
 
 
 def narrowest(sets: Sequence[Sensitivity]) -> list[Sensitivity]:
@@ -328,12 +328,12 @@ def _shared_rows(
     scopes = [item.present for item in items]
     shares, worst = np.zeros(len(items)), 0.0
     for scope in dict.fromkeys(scopes):
-        own = np.array([present == scope for present in scopes])
+        in_scope = np.array([present == scope for present in scopes])
         same = bool(whole_rows and not scope and not cells)  # every row counts, and nothing else can happen
-        one, two = within[own], within[own] if same else across[own]
-        mixed = _mixture(one, two, cost[own])
-        share = np.divide(cost[own], np.sqrt(mixed), out=np.zeros_like(mixed), where=mixed > 0)
-        shares[own] = share
+        one, two = within[in_scope], within[in_scope] if same else across[in_scope]
+        mixed = _mixture(one, two, cost[in_scope])
+        share = np.divide(cost[in_scope], np.sqrt(mixed), out=np.zeros_like(mixed), where=mixed > 0)
+        shares[in_scope] = share
         worst += max(float(share @ one), float(share @ two))
     touched = np.where(sizes > 1, 2 * rows, 1)
     rounding = touched * _rounding(items, max_rows) / reach
