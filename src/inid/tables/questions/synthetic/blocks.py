@@ -84,20 +84,20 @@ class Blocks:
 
     def _parts(self, block: Block) -> dict[frozenset[int], Fraction]:
         """What it adds under "replace", by its columns that differ."""
-        found = {}
+        parts = {}
         for width in range(1, len(block) + 1):
             for some in combinations(block, width):
                 g = prod((-Fraction(1, n - 1) for n in self.shape(some)), start=Fraction(1))
-                found[frozenset(some)] = 2 * self.own_part(block) * (1 - g)
-        return found
+                parts[frozenset(some)] = 2 * self.own_part(block) * (1 - g)
+        return parts
 
     def spent(self, rates: Sequence[Fraction]) -> Fraction:
         """The largest of the sums of the statement, or a little more."""
-        whole = sum(_up(self.own_part(block) * rate) for block, rate in zip(self.members, rates, strict=True))
+        total = sum(_up(self.own_part(block) * rate) for block, rate in zip(self.members, rates, strict=True))
         if self.neighbours != "replace":
-            return Fraction(whole, _UNIT)
+            return Fraction(total, _UNIT)
         moved = self._spent_by_replacing(rates)
-        return Fraction(max(whole, moved) if self.vanishing else moved, _UNIT)
+        return Fraction(max(total, moved) if self.vanishing else moved, _UNIT)
 
     def _spent_by_replacing(self, rates: Sequence[Fraction]) -> int:
         columns = sorted({at for block in self.members for at in block})
@@ -132,10 +132,10 @@ class Blocks:
         for (squares, _), rate in list(zip(self._runs, shape, strict=True))[self.public_total :]:
             radii.append(np.sqrt(np.array(squares, dtype=np.float64) / rate) * (self.rows * _UP))
         counts = np.concatenate([counts for _, counts in self._runs])
-        made = Sensitivity.ellipsoid(np.concatenate(radii), counts=counts, neighbours=self.neighbours)
-        if not self.is_covered_by(made):
+        ellipsoid = Sensitivity.ellipsoid(np.concatenate(radii), counts=counts, neighbours=self.neighbours)
+        if not self.is_covered_by(ellipsoid):
             raise GuaranteeError("one person can leave the ellipsoid of the residuals: it was not made large enough.")
-        return made
+        return ellipsoid
 
     def is_covered_by(self, found: Sensitivity) -> bool:
         """Whether an ellipsoid in these coordinates, whatever its radii, holds every difference: the proof."""
@@ -167,29 +167,29 @@ class Blocks:
         """
         parts = []
         for block in self.members:
-            found = analyse_whole(np.asarray(tables[block])).reshape(-1)
+            residual = analyse_whole(np.asarray(tables[block])).reshape(-1)
             most = limit * prod(contrasts(n).largest for n in self.shape(block))
-            parts.append(np.clip(found, -most, most)[self._by_square(block)])
+            parts.append(np.clip(residual, -most, most)[self._by_square(block)])
         return np.concatenate(parts).astype(np.float64)
 
     def tables(self, values: Floats) -> list[Floats]:
         """What each block adds to its own table, from noisy residuals: a table whose sums over each column are 0."""
-        made = []
+        tables_of = []
         for at, block in enumerate(self.members):
-            own = np.empty(self.ends[at + 1] - self.ends[at])
-            own[self._by_square(block)] = values[self.ends[at] : self.ends[at + 1]]
+            block_noise = np.empty(self.ends[at + 1] - self.ends[at])
+            block_noise[self._by_square(block)] = values[self.ends[at] : self.ends[at + 1]]
             shape = self.shape(block)
-            made.append(spread(own.reshape([n - 1 for n in shape]), shape, tuple(range(len(shape)))))
-        return made
+            tables_of.append(spread(block_noise.reshape([n - 1 for n in shape]), shape, tuple(range(len(shape)))))
+        return tables_of
 
     def variances(self, scales: Floats) -> list[float]:
         """sigma_B^2 of each block: its noise is that of independent cells of this variance, less their means."""
-        found = []
+        squares_of = []
         for at, (squares, times) in enumerate(self._runs):
-            own = scales[self.ends[at] : self.ends[at + 1]]
+            block_scales = scales[self.ends[at] : self.ends[at + 1]]
             lengths = np.repeat(np.array(squares, dtype=np.float64), times)
-            found.append(float((own**2 / lengths).max()))
-        return found
+            squares_of.append(float((block_scales**2 / lengths).max()))
+        return squares_of
 
     def _by_square(self, block: Block) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
         """The order of a block's residuals among its coordinates: by squared length."""

@@ -66,10 +66,10 @@ class LevelColumn:
             middle = (low + high) // 2
             return when(value < inner[middle], place(low, middle), place(middle + 1, high))
 
-        found = place(0, len(inner)) + 0 * value  # a product with something missing is missing
+        level = place(0, len(inner)) + 0 * value  # a product with something missing is missing
         if self.fill is None:
-            return found
-        return when(value.is_missing(), float(np.searchsorted(inner, self.fill, side="right")), found)
+            return level
+        return when(value.is_missing(), float(np.searchsorted(inner, self.fill, side="right")), level)
 
     @property
     def roles(self) -> frozenset[str]:
@@ -98,14 +98,14 @@ class LevelColumn:
         """For each level up to so many of its values, at even distances; NaN or None for what is unknown."""
         if self.bins is None:
             return [self._key_values[at : at + 1] for at in range(self.size)]
-        found = []
+        values_tried = []
         for at, (low, high) in enumerate(pairwise(self.bins.edges)):
             if not self.whole:
-                found.append(low + (high - low) * np.arange(number) / number)
+                values_tried.append(low + (high - low) * np.arange(number) / number)
                 continue
             most = high if at == self.stated - 1 else high - 1
-            found.append(np.unique(np.floor(np.linspace(low, most, min(number, int(most - low) + 1)))))
-        return found + [np.array([np.nan])] * self.other
+            values_tried.append(np.unique(np.floor(np.linspace(low, most, min(number, int(most - low) + 1)))))
+        return values_tried + [np.array([np.nan])] * self.other
 
     def drawn(self, codes: Codes, rng: np.random.Generator) -> NDArray[Any]:
         """A value of each level: its key, or a number of its bin at random; NaN or None for what is unknown."""

@@ -59,14 +59,14 @@ class SyntheticPlan(PlanOfSteps):
         variances = dict(zip(columns.members, columns.variances(first.scales), strict=True))
         parts = {block: float(columns.most_part(block)) for block in columns.members}  # 0 of a total that is for free
         spent = {block: part / variances[block] if part else 0.0 for block, part in parts.items()}
-        whole = sum(spent.values()) * steps.rows**2
+        total = sum(spent.values()) * steps.rows**2
         shares = {
-            block: float(steps.shares[0]) * cost * steps.rows**2 / max(whole, 1e-300) for block, cost in spent.items()
+            block: float(steps.shares[0]) * cost * steps.rows**2 / max(total, 1e-300) for block, cost in spent.items()
         }
         lines = [_line("rows", shares[()], sqrt(variances[()]))]
         for at, column in enumerate(question.columns):
-            own = variances[()] / column.size**2 + variances[at,] * (1 - 1 / column.size)
-            lines.append(_line(f"rows by {column.name}", shares[at,], sqrt(own), column.size))
+            cell_variance = variances[()] / column.size**2 + variances[at,] * (1 - 1 / column.size)
+            lines.append(_line(f"rows by {column.name}", shares[at,], sqrt(cell_variance), column.size))
         lines.append(_line("scores of pairs", float(steps.shares[1]), float(second.scales[0]), len(steps.pairs)))
         if steps.triples:
             fourth = self.steps[3]
@@ -91,20 +91,20 @@ class SyntheticPlan(PlanOfSteps):
     def pair_notes(self) -> list[str]:
         """What is known of the noise of pairs: a range for each number of pairs that may be kept."""
         if self.released:
-            kept = ", ".join(f"{one}*{two}" for one, two in self.question.kept_names(self.released))
-            return [f"pairs that were kept: {kept}", *self.question.triple_notes(self.released)]
+            measured = ", ".join(f"{one}*{two}" for one, two in self.question.kept_names(self.released))
+            return [f"pairs that were kept: {measured}", *self.question.triple_notes(self.released)]
         steps, mu = self.question.three_steps, self.question.parts(self.promise)[2].mu
-        made = steps.blocks(steps.pairs)
+        blocks = steps.blocks(steps.pairs)
         costs, error, sizes = steps.pair_sizes
-        own = np.array([float(made.own_part(pair)) for pair in steps.pairs])
-        noise, sizes = (costs / error) ** (1 / 3) * np.sqrt(own) * steps.rows, np.sort(sizes)
-        found = []
+        pair_costs = np.array([float(blocks.own_part(pair)) for pair in steps.pairs])
+        noise, sizes = (costs / error) ** (1 / 3) * np.sqrt(pair_costs) * steps.rows, np.sort(sizes)
+        notes = []
         for number in sorted({1, min(10, len(sizes)), len(sizes)}):
             sums = np.array([sizes[:number].sum(), sizes[len(sizes) - number :].sum()])
             least, most = 1 / np.sqrt(steps.level(sums, mu))
             ends = f"{noise.min() * least:.4g} to {noise.max() * most:.4g}"
-            found.append(f"if {number} of {len(sizes)} pairs are kept, the std of a cell's own noise is {ends}")
-        return [*found, *self.question.triple_notes(())]
+            notes.append(f"if {number} of {len(sizes)} pairs are kept, the std of a cell's own noise is {ends}")
+        return [*notes, *self.question.triple_notes(())]
 
     def effort_note(self) -> str:
         """What making rows takes, the first time."""
@@ -231,8 +231,8 @@ class SyntheticResult(Result):
 
     def __str__(self) -> str:
         pairs = len(self.question.three_steps.pairs)
-        kept = ", ".join(f"{one}*{two}" for one, two in self.kept)
-        return f"{super().__str__()}\n{len(self.kept)} of {pairs} pairs were measured: {kept}"
+        measured = ", ".join(f"{one}*{two}" for one, two in self.kept)
+        return f"{super().__str__()}\n{len(self.kept)} of {pairs} pairs were measured: {measured}"
 
 
 _DETAILS = ("synthetic_columns", "synthetic_target", "synthetic_rules", "synthetic_triples")
@@ -317,9 +317,9 @@ class SyntheticRows(Question):
         triples = asked.get("triples", False)
         if not isinstance(triples, bool):
             raise ArgumentError(f"triples must be True or False, got {shown(triples)}.")
-        made = cls(columns=columns, weights=weights, rules=rules, triples=triples, **cls.facts_of(table))
-        made.check_limits()
-        return made
+        question = cls(columns=columns, weights=weights, rules=rules, triples=triples, **cls.facts_of(table))
+        question.check_limits()
+        return question
 
     @property
     def vanishing(self) -> bool:
@@ -369,13 +369,13 @@ class SyntheticRows(Question):
         view, domains = coded_view(table.source, self.columns)
         names = list(domains.keys)
         blocks = [*self.three_steps.pairs, *self.three_steps.triples]
-        wanted: dict[Marginal, tuple[str, ...]] = {tuple(names[at] for at in block): () for block in blocks}
-        return (tables_aggregation(domains, wanted, (), {}, self.person, view),)
+        tables: dict[Marginal, tuple[str, ...]] = {tuple(names[at] for at in block): () for block in blocks}
+        return (tables_aggregation(domains, tables, (), {}, self.person, view),)
 
     def exact(self, found: Sequence[Sequence[Totals]], plan: SyntheticPlan) -> ExactPairs:
         """The table of every pair and triple, and the tables inside them. NOT PRIVATE."""
         blocks = [*self.three_steps.pairs, *self.three_steps.triples]
-        return self.inside({block: own.sums[0] for block, own in zip(blocks, found[0], strict=True)}, plan)
+        return self.inside({block: totals.sums[0] for block, totals in zip(blocks, found[0], strict=True)}, plan)
 
     def inside(self, pairs: Mapping[Block, Whole], plan: SyntheticPlan) -> ExactPairs:
         """The tables of pairs, of columns and of the total, from those of pairs. NOT PRIVATE."""
@@ -507,7 +507,7 @@ class SyntheticRows(Question):
         """The pairs that were kept, by name."""
         chosen = self._chosen(released[1], released[2].plan.budget)
         names = [tuple(self.columns[at].name for at in block) for block in chosen]
-        return [(own[0], own[1]) for own in names if len(own) == 2]
+        return [(pair[0], pair[1]) for pair in names if len(pair) == 2]
 
     def _chosen_last(self, released: Sequence[Release]) -> tuple[Block, ...]:
         """What the last of five steps measured."""
@@ -561,29 +561,29 @@ class SyntheticRows(Question):
         return tuple(answers)
 
     def blocks(self, estimates: Sequence[Estimate], labels: KeyLabels) -> list[EstimateBlock]:
-        found, start = [EstimateBlock("count", "", (), tuple(estimates[:1]))], 1
+        groups, start = [EstimateBlock("count", "", (), tuple(estimates[:1]))], 1
         for column in self.columns:
             stop = start + column.size
             dimensions = (named_levels(column.name, column.levels, labels),)
-            found.append(EstimateBlock("count", "", dimensions, tuple(estimates[start:stop])))
+            groups.append(EstimateBlock("count", "", dimensions, tuple(estimates[start:stop])))
             start = stop
-        return found
+        return groups
 
     def may_be_full(self, release: Release) -> bool:
         """Whether the number of rows may be at its limit: `SyntheticResult` knows."""
         return False
 
     def facts(self, plan: SyntheticPlan, rows: Sequence[Answer], level: float) -> list[tuple[str, str]]:
-        kept = self.kept_names(plan.released) if plan.released else []
+        measured = self.kept_names(plan.released) if plan.released else []
         names = [(self.columns[one].name, self.columns[two].name) for one, two in self.three_steps.pairs]
-        pinned = [pair for pair in names if pair not in kept]
+        pinned = [pair for pair in names if pair not in measured]
         other = "are a level of their own" if self.columns[0].other else "are left out"
         return [
             ("synthetic rows of", ", ".join(column.name for column in self.columns)),
             ("levels", "; ".join(f"{column.name}: {listed_keys(column.levels)}" for column in self.columns)),
             ("other values", f"unknown and missing values {other}"),
             *([] if self.rules is None else [("rules that every row keeps", "; ".join(self.rules.texts))]),
-            ("pairs that were measured", ", ".join("*".join(pair) for pair in kept)),
+            ("pairs that were measured", ", ".join("*".join(pair) for pair in measured)),
             ("pairs taken as independent", ", ".join("*".join(pair) for pair in pinned)),
             *(("interactions", note) for note in self.triple_notes(plan.released)),
             ("protected", protection(self.person, self.neighbours)),
@@ -615,9 +615,11 @@ class SyntheticRows(Question):
             triples = record.get("triples", False)
             if not isinstance(triples, bool):
                 raise RecordError("the record does not say whether tables of three columns were scored.")
-            made = cls(columns=columns, weights=weights, rules=rules, triples=triples, **cls.facts_from_dict(record))
-            made.check_limits()
-            return made
+            question = cls(
+                columns=columns, weights=weights, rules=rules, triples=triples, **cls.facts_from_dict(record)
+            )
+            question.check_limits()
+            return question
 
 
 def _read_weights(names: Sequence[str], target: object, stated: object) -> dict[Block, float]:

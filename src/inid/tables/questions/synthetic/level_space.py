@@ -38,8 +38,8 @@ class Mask:
         for one, two in combinations(range(len(self.columns)), 2):
             others = tuple(axis for axis in range(len(self.columns)) if axis not in (one, two))
             first, second = space.spans[self.columns[one]], space.spans[self.columns[two]]
-            held = tables[first, second] * self.allowed.any(axis=others)
-            tables[first, second] = held * (tables[first, second].sum() / max(held.sum(), 1e-300))
+            allowed_sum = tables[first, second] * self.allowed.any(axis=others)
+            tables[first, second] = allowed_sum * (tables[first, second].sum() / max(allowed_sum.sum(), 1e-300))
             tables[second, first] = tables[first, second].T
         return tables
 
@@ -131,13 +131,13 @@ def raked(
     triples: Mapping[Block, Floats] = MappingProxyType({}),
 ) -> Floats:
     """The weight of each row; they add up to 1."""
-    columns, wanted = np.ascontiguousarray(codes.T), list(triples.items())
-    wanted += [((i, j), tables[space.spans[i], space.spans[j]]) for i, j in combinations(range(len(space.sizes)), 2)]
+    columns, targets = np.ascontiguousarray(codes.T), list(triples.items())
+    targets += [((i, j), tables[space.spans[i], space.spans[j]]) for i, j in combinations(range(len(space.sizes)), 2)]
     weights, floor = np.ones(len(codes)), 0.25 / len(codes)
     for cycle in range(_CYCLES):
         power = 0.7 if cycle < _CYCLES - 2 else 0.4
-        for at in rng.permutation(len(wanted)).tolist():
-            block, table = wanted[at]
+        for at in rng.permutation(len(targets)).tolist():
+            block, table = targets[at]
             target, cells = table.reshape(-1), columns[block[0]]
             for column in block[1:]:
                 cells = cells * np.int32(space.sizes[column]) + columns[column]
@@ -209,7 +209,7 @@ def entropic_rows(
     if masks:
         _make_allowed(space, codes, singles.astype(np.float32), blocks, masks, first_levels, rng)
     size, nearest, done = _STEP, np.inf, 0
-    for turn, rows in enumerate(turns):
+    for round_number, rows in enumerate(turns):
         if rows != len(codes):
             codes = codes[rng.permutation(np.arange(rows) % len(codes))]
         current, floor = space.tables(codes), 1.0 / rows
@@ -217,7 +217,7 @@ def entropic_rows(
         if off > _FARTHER * nearest:
             size, nearest = size / 2, off
         nearest = min(off, nearest)
-        step = size * min(1.0, (1 - turn / len(turns)) / (1 - _HELD))
+        step = size * min(1.0, (1 - round_number / len(turns)) / (1 - _HELD))
         moved = np.where(space.other_columns, np.log((tables + floor) / (current + floor)), 0.0)
         pairs += step * np.where(space.other_columns, space.centred(moved), 0.0)
         singles += step * np.log((shares + floor) / (np.diag(current) + floor))
@@ -257,8 +257,8 @@ class _Interaction:
 def table_of(codes: Codes, columns: Block, shape: tuple[int, ...], weights: Floats | None = None) -> Floats:
     """The table of some columns, in shares of the rows, which may have weights that add up to 1."""
     cells = np.ravel_multi_index([codes[:, at] for at in columns], shape)
-    found = np.bincount(cells, weights, minlength=int(np.prod(shape))).reshape(shape)
-    return np.asarray(found / len(codes) if weights is None else found, dtype=np.float64)
+    counts = np.bincount(cells, weights, minlength=int(np.prod(shape))).reshape(shape)
+    return np.asarray(counts / len(codes) if weights is None else counts, dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -291,11 +291,11 @@ class _Block:
                 chances += (theta[span] @ ones + singles[span, None])[self.cells[:, place]]
             places = self.cells + self.space.starts[[*self.columns]]
             chances += sum(theta[places[:, i], places[:, j]] for i, j in combinations(range(len(spans)), 2))[:, None]
-        own = {column: self.cells[:, [place]] for place, column in enumerate(self.columns)}
+        drawn_places = {column: self.cells[:, [place]] for place, column in enumerate(self.columns)}
         for one in self.interactions:
-            chances += one.theta[tuple(own.get(column, codes[:, column]) for column in one.columns)]
+            chances += one.theta[tuple(drawn_places.get(column, codes[:, column]) for column in one.columns)]
         for mask in self.masks:
-            allowed = mask.allowed[tuple(own.get(column, codes[:, column]) for column in mask.columns)]
+            allowed = mask.allowed[tuple(drawn_places.get(column, codes[:, column]) for column in mask.columns)]
             chances = np.where(allowed, chances, chances + np.float32(unlikely))
         chances -= chances.max(axis=0)
         with np.errstate(under="ignore"):  # a chance that is too small for a float is none
@@ -314,7 +314,7 @@ class _Block:
 
 def _blocks(space: LevelSpace, masks: Sequence[Mask], interactions: Sequence[_Interaction]) -> list[_Block]:
     """Each column, and after them the columns of each mask in which one at a time does not reach every combination."""
-    found = []
+    blocks = []
 
     def block(columns: tuple[int, ...], cells: NDArray[np.intp], own: Mask | None = None) -> _Block:
         others = tuple(mask for mask in masks if mask is not own and set(mask.columns) & set(columns))
@@ -323,12 +323,12 @@ def _blocks(space: LevelSpace, masks: Sequence[Mask], interactions: Sequence[_In
         )
 
     for column, size in enumerate(space.sizes):
-        found.append(block((column,), np.arange(size)[:, None]))
+        blocks.append(block((column,), np.arange(size)[:, None]))
     for mask in masks:
         cells = np.argwhere(mask.allowed)
         if len(mask.columns) > 1 and len(cells) <= _TOGETHER and not _hang_together(cells):
-            found.append(block(mask.columns, cells, mask))
-    return found
+            blocks.append(block(mask.columns, cells, mask))
+    return blocks
 
 
 def _hang_together(cells: NDArray[np.intp]) -> bool:
@@ -406,7 +406,7 @@ def near_sample(
         return np.repeat(np.arange(len(codes)), counts)
     due, best, best_counts, most = weights * number, np.inf, counts, int(_FIRST * number)
     scale = 1 / np.sqrt(np.maximum(tables * number, 1.0))
-    for turn in range(_THINNING_ROUNDS + 1):
+    for round_number in range(_THINNING_ROUNDS + 1):
         gap = number * (tables - space.tables(codes, counts.astype(np.float64)))
         off, more = float((scale * gap * gap).sum()), []
         for block, table in triples.items():
@@ -418,7 +418,7 @@ def near_sample(
             best, best_counts, short = off, counts, _sums(space, codes, scale * gap) + sum(more)
         else:
             most //= 2
-        if turn == _THINNING_ROUNDS:
+        if round_number == _THINNING_ROUNDS:
             break
         half = rng.random((2, len(codes))) < 0.5
         out, new = (

@@ -93,7 +93,7 @@ def fitted_tables(
     logs = (base + _SPREAD * rng.standard_normal((_PRODUCTS, space.width))).astype(np.float32)
     weights = np.zeros(_PRODUCTS, dtype=np.float32)
     search = [_Adam(logs), _Adam(weights)]
-    for turn in range(1, _ROUNDS + 1):
+    for number in range(1, _ROUNDS + 1):
         p, w = _softmax(space, logs), _softmax(None, weights)
         tables = p.T @ (w[:, None] * p)
         slopes = space.centred(w2 * (space.centred(tables) - y2))
@@ -105,10 +105,10 @@ def fitted_tables(
         by_p = w[:, None] * (moved + 2 * slope)
         by_w = 0.5 * (moved * p).sum(axis=1) + 2 * (p @ slope)
         inner = np.add.reduceat(by_p * p, space.starts, axis=1)
-        step = _STEP * 0.5 * (1 + np.cos(np.pi * turn / _ROUNDS))
-        search[0].move(logs, p * (by_p - space.spread(inner)), step, turn)
-        search[1].move(weights, w * (by_w - w @ by_w), step, turn)
-        report(turn / _ROUNDS)
+        step = _STEP * 0.5 * (1 + np.cos(np.pi * number / _ROUNDS))
+        search[0].move(logs, p * (by_p - space.spread(inner)), step, number)
+        search[1].move(weights, w * (by_w - w @ by_w), step, number)
+        report(number / _ROUNDS)
     p, w = _softmax(space, logs).astype(np.float64), _softmax(None, weights).astype(np.float64)
     w /= w.sum()
     second, mean = p.T @ (w[:, None] * p), w @ p
@@ -239,18 +239,18 @@ def _triple_table(
     pairs: dict[Block, Floats] = {
         (one, two): tables[space.spans[triple[one]], space.spans[triple[two]]] for one, two in combinations(range(3), 2)
     }
-    plain = beside = no_interaction(pairs)
+    plain = from_pairs = no_interaction(pairs)
     for axis in range(3):
-        beside = beside - beside.mean(axis=axis, keepdims=True)
-    apart = measured.tables[triple] / total - beside
+        from_pairs = from_pairs - from_pairs.mean(axis=axis, keepdims=True)
+    apart = measured.tables[triple] / total - from_pairs
     squares = float(np.square(apart).sum()) * total**2 / measured.variances[triple]
     degrees = prod(space.sizes[at] - 1 for at in triple)
     table = np.maximum(plain + apart * max(1 - degrees / max(squares, 1e-300), 0.0), 0.0)
     for mask in masks:
         inside = [at for at in mask.columns if at in triple]
         if len(inside) > 1:
-            kept = mask.allowed.any(axis=tuple(axis for axis, at in enumerate(mask.columns) if at not in inside))
-            table = table * np.expand_dims(kept, [axis for axis, at in enumerate(triple) if at not in inside])
+            allowed = mask.allowed.any(axis=tuple(axis for axis, at in enumerate(mask.columns) if at not in inside))
+            table = table * np.expand_dims(allowed, [axis for axis, at in enumerate(triple) if at not in inside])
     return no_interaction(pairs, table)
 
 
@@ -269,8 +269,8 @@ def _wanted(measured: Measured) -> TargetTables:
             score = max(float(measured.scores.values[at]), noise)
             weights[one, two] = independent.size * (total / score) ** 2
         else:
-            beside = measured.tables[one, two] / total - independent
-            tables[one, two] = independent + shrunk(beside, np.sqrt(variance) / total)
+            interaction = measured.tables[one, two] / total - independent
+            tables[one, two] = independent + shrunk(interaction, np.sqrt(variance) / total)
             weights[one, two] = total**2 / variance
     return TargetTables(
         [measured.tables[block] / total for block in columns],
@@ -310,8 +310,8 @@ class RowMaker:
         else:
             values = self.rules.values(codes, rng)
         return {
-            column.name: column.made(codes[:, at], own, schema)
-            for at, (column, own) in enumerate(zip(self.columns, values, strict=True))
+            column.name: column.made(codes[:, at], values_of_column, schema)
+            for at, (column, values_of_column) in enumerate(zip(self.columns, values, strict=True))
         }
 
     def codes(self, n: int | None, progress: Progress = None, rng: np.random.Generator | None = None) -> Codes:

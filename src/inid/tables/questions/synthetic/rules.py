@@ -57,9 +57,9 @@ class Rules:
         """For each column of a rule and each of its levels the values that are tried."""
         several = [self._columns_of(condition) for condition in self.conditions]
         for number in _PER_BIN:
-            tried = {at: self.columns[at].tried(number) for at in sorted({at for own in several for at in own})}
+            tried = {at: self.columns[at].tried(number) for at in sorted({at for used in several for at in used})}
             counts = {at: sum(map(len, values)) for at, values in tried.items()}
-            large = [at for at, own in enumerate(several) if prod(counts[one] for one in own) > _MOST_CELLS]
+            large = [at for at, used in enumerate(several) if prod(counts[one] for one in used) > _MOST_CELLS]
             if not large:
                 return tried
         raise ArgumentError(
@@ -70,33 +70,33 @@ class Rules:
     @cached_property
     def _fine(self) -> list[Mask]:
         """The masks over the values that are tried: of all rules whose columns are among those of a larger one."""
-        own = {at: np.concatenate(values) for at, values in self._tried.items()}
-        found: list[Mask] = []
+        levels = {at: np.concatenate(values) for at, values in self._tried.items()}
+        masks: list[Mask] = []
         for condition in sorted(self.conditions, key=lambda one: -len(self._columns_of(one))):
             columns = self._columns_of(condition)
-            axes = np.ix_(*(np.arange(len(own[at])) for at in columns))
-            values = {self.columns[at].name: own[at][axis] for at, axis in zip(columns, axes, strict=True)}
-            mask = np.broadcast_to(truths(condition, values), [len(own[at]) for at in columns])
-            around = next((at for at, other in enumerate(found) if set(columns) <= set(other.columns)), None)
+            axes = np.ix_(*(np.arange(len(levels[at])) for at in columns))
+            values = {self.columns[at].name: levels[at][axis] for at, axis in zip(columns, axes, strict=True)}
+            mask = np.broadcast_to(truths(condition, values), [len(levels[at]) for at in columns])
+            around = next((at for at, other in enumerate(masks) if set(columns) <= set(other.columns)), None)
             if around is None:
-                found.append(Mask(columns, mask))
+                masks.append(Mask(columns, mask))
                 continue
-            larger = found[around]
+            larger = masks[around]
             axes_inside = tuple(at for at, one in enumerate(larger.columns) if one not in columns)
-            found[around] = Mask(larger.columns, larger.allowed & np.expand_dims(mask, axes_inside))
-        return found
+            masks[around] = Mask(larger.columns, larger.allowed & np.expand_dims(mask, axes_inside))
+        return masks
 
     @cached_property
     def masks(self) -> list[Mask]:
         """Which combinations of levels keep the rules, one mask for rules of the same columns."""
-        found = []
+        by_columns = []
         for mask in self._fine:
             allowed = mask.allowed
             for axis, at in enumerate(mask.columns):
                 starts = np.cumsum([0, *map(len, self._tried[at])])[:-1]
                 allowed = np.logical_or.reduceat(allowed, starts, axis=axis)
-            found.append(Mask(mask.columns, allowed))
-        return found
+            by_columns.append(Mask(mask.columns, allowed))
+        return by_columns
 
     @cached_property
     def first_row(self) -> dict[int, tuple[int, Any]]:
@@ -106,14 +106,14 @@ class Rules:
             ArgumentError: No row keeps them, or none was found.
         """
         every = {at: np.ones(sum(map(len, values)), dtype=bool) for at, values in self._tried.items()}
-        found = _search(self._fine, every, [_MOST_STEPS])
-        if found is None:
+        solution = _search(self._fine, every, [_MOST_STEPS])
+        if solution is None:
             raise ArgumentError(
                 "the rules leave no row: no combination of levels keeps all of "
                 f"{'; '.join(self.texts)}. Take one of them back."
             )
         row = {}
-        for at, place in found.items():
+        for at, place in solution.items():
             levels = np.repeat(np.arange(len(self._tried[at])), [*map(len, self._tried[at])])
             row[at] = int(levels[place]), np.concatenate(self._tried[at])[place]
         return row
@@ -125,7 +125,7 @@ class Rules:
 
     def kept(self, values: Sequence[_Values]) -> _Truths:
         """Which rows of values, column by column, keep all rules."""
-        named = {column.name: own for column, own in zip(self.columns, values, strict=True)}
+        named = {column.name: column_values for column, column_values in zip(self.columns, values, strict=True)}
         return np.asarray(np.logical_and.reduce([truths(condition, named) for condition in self.conditions]))
 
     def values(self, codes: Codes, rng: np.random.Generator) -> list[_Values]:
@@ -137,19 +137,21 @@ class Rules:
         values = [column.drawn(codes[:, at], rng) for at, column in enumerate(self.columns)]
         binned = [at for at in self._tried if self.columns[at].bins is not None]
         off = np.flatnonzero(~self.kept(values))
-        for turn in range(_TRIED_DRAWS):
+        for draw in range(_TRIED_DRAWS):
             if not off.size:
                 return values
             for at in binned:
-                own = codes[off, at]
-                even = turn < _EVEN_DRAWS
-                values[at][off] = self.columns[at].drawn(own, rng) if even else _one_of(self._tried[at], own, rng)
-            off = off[~self.kept([own[off] for own in values])]
+                column_codes = codes[off, at]
+                even = draw < _EVEN_DRAWS
+                values[at][off] = (
+                    self.columns[at].drawn(column_codes, rng) if even else _one_of(self._tried[at], column_codes, rng)
+                )
+            off = off[~self.kept([column_codes[off] for column_codes in values])]
         good = np.setdiff1d(np.arange(len(codes)), off)
         if good.size:
             taken = rng.choice(good, off.size)
-            for at, own in enumerate(values):
-                own[off], codes[off, at] = own[taken], codes[taken, at]
+            for at, column_codes in enumerate(values):
+                column_codes[off], codes[off, at] = column_codes[taken], codes[taken, at]
             return values
         for at, (level, value) in self.first_row.items():
             values[at][:], codes[:, at] = value, level
@@ -185,13 +187,13 @@ def read_rules(columns: tuple[LevelColumn, ...], stated: object) -> Rules | None
 
 
 def _read(columns: Sequence[LevelColumn], at: int, stated: object) -> Condition:
-    found = expression(stated) if isinstance(stated, str) else stated
-    if not isinstance(found, Condition):
+    condition = expression(stated) if isinstance(stated, str) else stated
+    if not isinstance(condition, Condition):
         raise ArgumentError(
             f"rules[{at}] must be a condition, got {shown(stated)}: for example \"not (job == 'none' and pay > 0)\"."
         )
     known = {column.name: column for column in columns}
-    for name, role in sorted(leaves(found)):
+    for name, role in sorted(leaves(condition)):
         if name not in known:
             raise ArgumentError(f"rules[{at}] names {name!r}, which is no column of the synthetic rows.")
         if role not in known[name].roles:
@@ -199,7 +201,7 @@ def _read(columns: Sequence[LevelColumn], at: int, stated: object) -> Condition:
                 f"rules[{at}] reads {name!r} as {_ROLES[role]}, and its levels are {known[name].kind_of_levels}: "
                 f"compare it with what it holds{_MISSING if role == 'number' else ''}."
             )
-    return found
+    return condition
 
 
 _ROLES = {
@@ -218,18 +220,18 @@ def _search(masks: Sequence[Mask], domains: Mapping[int, _Truths], left: list[in
     narrowed = _narrowed(masks, dict(domains))
     if narrowed is None:
         return None
-    free = {at: own for at, own in narrowed.items() if own.sum() > 1}
+    free = {at: domain for at, domain in narrowed.items() if domain.sum() > 1}
     if not free:
-        return {at: int(own.argmax()) for at, own in narrowed.items()}
+        return {at: int(domain.argmax()) for at, domain in narrowed.items()}
     column = min(free, key=lambda at: int(free[at].sum()))
     for value in np.flatnonzero(free[column]).tolist():
         left[0] -= 1
         if left[0] < 0:
             raise ArgumentError("no row that keeps all rules was found, and there may be none: state fewer of them.")
         only = np.arange(free[column].size) == value
-        found = _search(masks, {**narrowed, column: only}, left)
-        if found is not None:
-            return found
+        solution = _search(masks, {**narrowed, column: only}, left)
+        if solution is not None:
+            return solution
     return None
 
 
@@ -246,9 +248,9 @@ def _narrowed(masks: Sequence[Mask], domains: dict[int, _Truths]) -> dict[int, _
             if not still.any():
                 return None
             if not still.all():
-                own = np.zeros(domains[at].size, dtype=bool)
-                own[places[axis][still]] = True
-                domains[at] = own
+                possible = np.zeros(domains[at].size, dtype=bool)
+                possible[places[axis][still]] = True
+                domains[at] = possible
                 waiting += [other for other, one in enumerate(masks) if at in one.columns and other not in waiting]
     return domains
 
@@ -276,9 +278,9 @@ def _truth(condition: Expression, values: Mapping[str, _Values]) -> Any:
             return _is_missing(values[column.name])
         case node.Comparison(operator, left, str() | bool() as right):
             assert isinstance(left, node.Column)  # noqa: S101 - as expressions are made
-            own = values[left.name]
-            equal = (own == right).astype(bool)
-            return equal if operator == "==" else ~equal & ~_is_missing(own)
+            left_values = values[left.name]
+            equal = (left_values == right).astype(bool)
+            return equal if operator == "==" else ~equal & ~_is_missing(left_values)
         case node.Comparison(operator, left, right):
             one, two = _number(left, values), _number(right, values)
             return _COMPARED[operator](one, two) & ~np.isnan(one) & ~np.isnan(two)
@@ -300,8 +302,8 @@ def _is_missing(values: _Values) -> _Truths:
 
 
 def _number(value: object, values: Mapping[str, _Values]) -> _Values:
-    found = np.asarray(_numbers(value, values), dtype=np.float64)
-    return np.clip(found, -node.MOST, node.MOST)
+    numbers = np.asarray(_numbers(value, values), dtype=np.float64)
+    return np.clip(numbers, -node.MOST, node.MOST)
 
 
 def _numbers(value: object, values: Mapping[str, _Values]) -> Any:

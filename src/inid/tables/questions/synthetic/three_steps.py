@@ -126,8 +126,8 @@ class Steps:
         """The part of step 1 that the total has."""
         number = len(self.sizes)
         total = (number * (number - 1) / 2) ** (2 / 3)
-        own = sum(((number - 1) * n) ** (2 / 3) * (1 - 1 / n) ** (1 / 3) for n in self.sizes)
-        return float(max(_TOTAL, total / (total + own)))
+        weight = sum(((number - 1) * n) ** (2 / 3) * (1 - 1 / n) ** (1 / 3) for n in self.sizes)
+        return float(max(_TOTAL, total / (total + weight)))
 
     @property
     def most_moved(self) -> int:
@@ -195,11 +195,11 @@ class Steps:
         lower, the later the column's turn. It takes a few numbers for each size and each column, none for both.
         """
         before, ideal, order = self._in_turn(mu)
-        costs, whole = self._own_tables[0], mu**2 * float(sum(self.shares[2::2]) / self.shares[2])  # if no triple is
+        costs, total = self._own_tables[0], mu**2 * float(sum(self.shares[2::2]) / self.shares[2])  # if no triple is
         slopes, taken = (np.append(0.0, np.cumsum((costs * slope)[order])) for slope in (ideal, before))
-        ends = (whole + taken[:-1]) * (ideal / before)[order] - slopes[:-1]
+        ends = (total + taken[:-1]) * (ideal / before)[order] - slopes[:-1]
         measured = ends.size - np.searchsorted(ends[::-1], sizes, side="right")
-        return np.asarray((whole + taken[measured]) / (sizes + slopes[measured]))
+        return np.asarray((total + taken[measured]) / (sizes + slopes[measured]))
 
     def shrunk(self, scores: Floats, mu: float, step: int = 1) -> Floats:
         """Noisy scores of a step, moved towards their mean as far as their differences are noise.
@@ -233,26 +233,26 @@ class Steps:
         more = x[count] * rates - before
         again = np.flatnonzero(more > _WORTH * before).tolist()
         variances = (costs / error) ** (2 / 3) / x[count]
-        pairs, columns, kept = self.pairs, {(at,): 1 / float(more[at]) for at in again}, order[: count + 1]
-        taken = float(size[kept].sum() + (self._own_tables[0] * rates)[again].sum())
-        found = columns | {pairs[at]: float(variances[at]) for at in sorted(kept.tolist())}
-        return _Choice(found, float(x[count]), taken, mu**2 / taken)
+        pairs, columns, chosen = self.pairs, {(at,): 1 / float(more[at]) for at in again}, order[: count + 1]
+        taken = float(size[chosen].sum() + (self._own_tables[0] * rates)[again].sum())
+        variances_of = columns | {pairs[at]: float(variances[at]) for at in sorted(chosen.tolist())}
+        return _Choice(variances_of, float(x[count]), taken, mu**2 / taken)
 
     def chance(self, first: "FirstStep") -> Floats:
         """What the score of each triple would be by chance alone: 0.8 standard deviations of each count.
 
         Counts of independent columns, which add up to more than those of others: 0.8 sqrt(N) prod of sums of sqrt(p).
         """
-        roots = [float(np.sqrt(own).sum()) for own in first.shares]
+        roots = [float(np.sqrt(share).sum()) for share in first.shares]
         return np.array([0.8 * sqrt(first.total) * prod(roots[at] for at in one) for one in self.triples])
 
     def chosen_last(
         self, scores: Floats, mu: float, triple_scores: Floats, last_mu: float, first: "FirstStep"
     ) -> dict[Block, float]:
         """What the last step measures: triples, and again what step 3 did; with their variances up to a factor."""
-        before, made = self._choice(scores, mu), self.blocks(self.triples)
-        costs = np.array([float(made.most_part(one)) for one in self.triples])
-        error = np.array([0.8 * prod(made.shape(one)) * sqrt(float(made.own_part(one))) for one in self.triples])
+        before, blocks = self._choice(scores, mu), self.blocks(self.triples)
+        costs = np.array([float(blocks.most_part(one)) for one in self.triples])
+        error = np.array([0.8 * prod(blocks.shape(one)) * sqrt(float(blocks.own_part(one))) for one in self.triples])
         size, gains = error ** (2 / 3) * costs ** (1 / 3), self.shrunk(triple_scores - self.chance(first), last_mu, 3)
         order = np.argsort(-gains / size, kind="stable")
         left = np.maximum(gains, 0).sum() - np.append(0.0, np.cumsum(np.maximum(gains[order], 0)))
@@ -264,9 +264,9 @@ class Steps:
         count = int(np.argmin(rest))
         more = float(x[count]) - before.level
         again = before.variances if more > _WORTH * before.level else {}
-        found = {block: own * before.planned / more for block, own in again.items()}
-        kept = sorted(order[:count].tolist())
-        return found | {self.triples[at]: float(costs[at] / (size[at] * x[count])) for at in kept}
+        blocks_left = {block: block_variance * before.planned / more for block, block_variance in again.items()}
+        chosen = sorted(order[:count].tolist())
+        return blocks_left | {self.triples[at]: float(costs[at] / (size[at] * x[count])) for at in chosen}
 
     def is_of_chosen(self, sensitivity: Sensitivity, scores: Floats, mu: float) -> bool:
         """Whether it is the set of the pairs that noisy scores choose: it covers them, and follows from scores."""
@@ -329,12 +329,12 @@ def no_interaction(tables: Mapping[Block, Floats], start: Floats | None = None) 
     """
     axes = {(0, 1): 2, (0, 2): 1, (1, 2): 0}
     shape = tables[0, 1].shape + tables[0, 2].shape[1:]
-    found = np.full(shape, 1 / prod(shape)) if start is None else start
+    table = np.full(shape, 1 / prod(shape)) if start is None else start
     for _ in range(_FITTING_ROUNDS):
         for pair, axis in axes.items():
-            there = found.sum(axis=axis)
-            found = found * np.expand_dims(tables[pair] / np.maximum(there, _SMALLEST), axis)
-    return np.asarray(found / max(found.sum(), _SMALLEST))
+            there = table.sum(axis=axis)
+            table = table * np.expand_dims(tables[pair] / np.maximum(there, _SMALLEST), axis)
+    return np.asarray(table / max(table.sum(), _SMALLEST))
 
 
 _SMALLEST = 1e-12
