@@ -183,15 +183,15 @@ def noise_multiplier_for(
             f"the accountant has spent epsilon={spent:.6g} of {target:g} already: promise more, or pass a new "
             "accountant for other data."
         )
-    found = least_noise_multiplier(target, granted, run.sample_rate, run.steps, run.mechanism)
+    multiplier = least_noise_multiplier(target, granted, run.sample_rate, run.steps, run.mechanism)
     if before:
-        found = _with_history(before, run, found, target, granted)
-    if found > _MOST_NOISE:
+        multiplier = _with_history(before, run, multiplier, target, granted)
+    if multiplier > _MOST_NOISE:
         raise BudgetError(
             f"no noise multiplier up to {_MOST_NOISE:g} keeps {run.steps} steps at rate {run.sample_rate:g} within "
             f"epsilon={target:g}: train for fewer steps or promise more."
         )
-    return found
+    return multiplier
 
 
 def _with_history(before: Sequence[Segment], run: Segment, least: float, target: float, delta: float) -> float:
@@ -209,10 +209,10 @@ def _with_history(before: Sequence[Segment], run: Segment, least: float, target:
         return low
     # The curve is smooth: a root finder needs a third of the evaluations of bisection. What it finds is checked.
     over = brentq(lambda at: math.log(cost(math.exp(at)) / target), math.log(low), math.log(high), xtol=2e-5)
-    found = math.exp(over)
-    while cost(found) > target:
-        found *= 1 + 5e-5
-    return min(found, high)
+    trial = math.exp(over)
+    while cost(trial) > target:
+        trial *= 1 + 5e-5
+    return min(trial, high)
 
 
 _MOST_TIMES = 2**10  # how much more noise is tried where a ledger does not take a run
@@ -308,13 +308,13 @@ class ChargedRun:
                 f"the state is of a run whose {unit} are leased, and this one's are {self._unit}: {cure}."
             )
         charge = state.get("charge")
-        found = None if charge is None else (charge[0], charge[1])
-        if self.charge is not None and found != self.charge:
+        charge_read = None if charge is None else (charge[0], charge[1])
+        if self.charge is not None and charge_read != self.charge:
             raise RecordError("this run has been charged already, and the state is of another: make a new optimizer.")
-        known = {(record.id, record.digest) for record in self._ledger.history()} if found else set()
-        if found is not None and found not in known:
+        known = {(record.id, record.digest) for record in self._ledger.history()} if charge_read else set()
+        if charge_read is not None and charge_read not in known:
             raise RecordError(f"the state names a charge that is not in this ledger: {cure}.")
-        self.charge = found
+        self.charge = charge_read
 
 
 def _rounded_up(value: float) -> float:

@@ -51,16 +51,16 @@ class AdamBC(torch.optim.Optimizer):
         eps: float = 1e-8,
         weight_decay: float = 0.0,
     ) -> None:
-        own: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "lr": arguments.real("lr", lr, least=0, cure="pass a rate such as lr=1e-3"),
             "betas": tuple(arguments.real("betas", beta, least=0, cure=_BETAS) for beta in betas),
             "floor": arguments.real("floor", floor, least=0, cure="pass a few standard deviations, such as floor=2.0"),
             "eps": arguments.real("eps", eps, least=0, cure="pass a small number such as eps=1e-8"),
             "weight_decay": arguments.real("weight_decay", weight_decay, least=0, cure="pass a rate such as 0.01"),
         }
-        if not max(own["betas"]) < 1:
-            raise ArgumentError(f"betas must be below 1, got {max(own['betas'])!r}: {_BETAS}.")
-        super().__init__(params, own)
+        if not max(defaults["betas"]) < 1:
+            raise ArgumentError(f"betas must be below 1, got {max(defaults['betas'])!r}: {_BETAS}.")
+        super().__init__(params, defaults)
         self.variances: Mapping[nn.Parameter, float] = {}
 
     @torch.no_grad()
@@ -89,17 +89,17 @@ class AdamBC(torch.optim.Optimizer):
         weight_decay: float,
         **_: Any,
     ) -> None:
-        own, (slow, slower) = self.state[parameter], betas
-        if not own:
-            own |= {"step": 0, "noise": 0.0, "mean": torch.zeros_like(gradient), "square": torch.zeros_like(gradient)}
-        own["step"] += 1
-        own["noise"] += (1 - slower) * (variance - own["noise"])
-        own["mean"].lerp_(gradient, 1 - slow)
-        own["square"].mul_(slower).addcmul_(gradient, gradient, value=1 - slower)
-        left = slower ** own["step"]
-        noise = own["noise"] / (1 - left)
+        state, (slow, slower) = self.state[parameter], betas
+        if not state:
+            state |= {"step": 0, "noise": 0.0, "mean": torch.zeros_like(gradient), "square": torch.zeros_like(gradient)}
+        state["step"] += 1
+        state["noise"] += (1 - slower) * (variance - state["noise"])
+        state["mean"].lerp_(gradient, 1 - slow)
+        state["square"].mul_(slower).addcmul_(gradient, gradient, value=1 - slower)
+        left = slower ** state["step"]
+        noise = state["noise"] / (1 - left)
         # The mean of squares of normal noise has this variance, relative to the noise's own squared.
         spread = 2 * (1 - slower) / (1 + slower) * (1 + left) / (1 - left)
-        second = (own["square"] / (1 - left)).sub_(noise).clamp_(min=floor * math.sqrt(spread) * noise)
+        second = (state["square"] / (1 - left)).sub_(noise).clamp_(min=floor * math.sqrt(spread) * noise)
         parameter.mul_(1 - lr * weight_decay)
-        parameter.addcdiv_(own["mean"], second.sqrt_().add_(eps), value=-lr / (1 - slow ** own["step"]))
+        parameter.addcdiv_(state["mean"], second.sqrt_().add_(eps), value=-lr / (1 - slow ** state["step"]))

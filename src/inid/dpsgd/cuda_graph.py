@@ -96,9 +96,9 @@ class CapturedBackward:
         if self._recording is None:
             self._record(leaves, form)
         assert self._recording is not None  # noqa: S101 - for the type checker
-        for held, leaf in zip(self._history, leaves, strict=True):
+        for buffer, leaf in zip(self._history, leaves, strict=True):
             if _is_tensor(leaf):
-                held.copy_(leaf)
+                buffer.copy_(leaf)
         self._gradients.begin_replay(self._rows)
         return self._recording.replay()
 
@@ -117,9 +117,9 @@ class CapturedBackward:
 
     def _record(self, leaves: list[Any], form: Any) -> None:
         self._history = [leaf.clone() if _is_tensor(leaf) else leaf for leaf in leaves]
-        made = Recording()
+        recording = Recording()
         try:
-            self._rows = self._gradients.record(lambda: made.record(lambda: self._run(self._history, form)))
+            self._rows = self._gradients.record(lambda: recording.record(lambda: self._run(self._history, form)))
         except InidError:
             raise
         except Exception as error:
@@ -127,7 +127,7 @@ class CapturedBackward:
                 "the loss and its backward cannot be recorded as a CUDA graph (does something in it wait for the GPU, "
                 "or choose by values?): call backward() as usual instead."
             ) from error
-        self._recording = made
+        self._recording = recording
 
 
 class Recording:

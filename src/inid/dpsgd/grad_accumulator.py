@@ -72,12 +72,12 @@ class GradAccumulator:
         if inputs is None:
             self.add(forward, parameter, DenseGrads(back.sum(1)))
             return
-        kept = rule.total is not None or not self._circumstances(unit)[0]
-        met = inputs.reshape(forward.examples, -1, inputs.shape[-1])
-        grads = ghost_product(met, back, kept=kept) if rule.by_length else None
+        storable = rule.total is not None or not self._circumstances(unit)[0]
+        positions = inputs.reshape(forward.examples, -1, inputs.shape[-1])
+        grads = ghost_product(positions, back, kept=storable) if rule.by_length else None
         if grads is not None and parameter not in self.lost:
             self.lost[parameter] = loss_of(grads, parameter.shape)
-        self.add(forward, parameter, grads or DenseGrads((back.mT @ met).flatten(1)))
+        self.add(forward, parameter, grads or DenseGrads((back.mT @ positions).flatten(1)))
 
     def add(self, forward: ForwardPass, parameter: nn.Parameter, grads: GradSamples, uses: int = 1) -> None:
         """Add the gradients of a parameter, or of several in its group, to those of its group."""
@@ -111,12 +111,12 @@ class GradAccumulator:
         """What a layer has in common with those that it may be clipped together with; None for one that is alone."""
         rule, formula = self._state.rule, _sampler(unit)
         settings = formula.alike(unit.layer, inputs) if formula.settings else None
-        met = (inputs.shape, inputs.dtype, gradients.shape, gradients.dtype, gradients.device)
-        found = self._kinds.get(unit)
-        if found is None or found[0] != (rule, forward.plan, forward.examples, settings, met):
+        key = (inputs.shape, inputs.dtype, gradients.shape, gradients.dtype, gradients.device)
+        known = self._kinds.get(unit)
+        if known is None or known[0] != (rule, forward.plan, forward.examples, settings, key):
             kind = self._found_kind(forward, unit, inputs, gradients)
-            found = self._kinds[unit] = (rule, forward.plan, forward.examples, settings, met), kind
-        return found[1]
+            known = self._kinds[unit] = (rule, forward.plan, forward.examples, settings, key), kind
+        return known[1]
 
     def _found_kind(self, forward: ForwardPass, unit: Unit, inputs: Tensor, gradients: Tensor) -> Kind | None:
         rule, most = self._state.rule, room(gradients.device)
@@ -163,10 +163,10 @@ class GradAccumulator:
             return
         groups = [self._places[parameter][0] for parameter in next(iter(every.values()))]
         forward.done.update(groups)
-        own: GroupGrads = [None] * self._lengths[groups[0]]
+        of_group: GroupGrads = [None] * self._lengths[groups[0]]
         for name, parameters in every.items():
-            own[self._places[parameters[0]][1]] = SeparateStack(written[name], places[name])
-        self._state.sums.add_groups(groups, own, forward.scale(mean=self._mean), self._state.rule)
+            of_group[self._places[parameters[0]][1]] = SeparateStack(written[name], places[name])
+        self._state.sums.add_groups(groups, of_group, forward.scale(mean=self._mean), self._state.rule)
 
     def _fused(self, units: Sequence[Unit], inputs: Tensor, gradients: Tensor) -> dict[str, GradSamples] | None:
         """The layers' gradients for ghost clipping, where the rule allows it."""
@@ -174,22 +174,22 @@ class GradAccumulator:
             return None
         unit = units[0]
         alone, tied = self._circumstances(unit)
-        kept = self._state.rule.total is not None or not alone
-        made = ghost_grads(_sampler(unit), unit.layer, inputs, gradients, kept=kept, tied=tied, layers=len(units))
-        if made is not None and "weight" in unit.parameters:
+        storable = self._state.rule.total is not None or not alone
+        grads = ghost_grads(_sampler(unit), unit.layer, inputs, gradients, kept=storable, tied=tied, layers=len(units))
+        if grads is not None and "weight" in unit.parameters:
             weights = [each.parameters["weight"] for each in units]
             if any(weight not in self.lost for weight in weights):
-                self.lost |= dict.fromkeys(weights, loss_of(made["weight"], weights[0].shape))
-        return made
+                self.lost |= dict.fromkeys(weights, loss_of(grads["weight"], weights[0].shape))
+        return grads
 
     def _circumstances(self, unit: Unit) -> tuple[bool, bool]:
         """Whether a layer's parameters are a group of their own, and whether one of them has other uses."""
-        if (found := self._known.get(unit)) is None:
+        if (circumstances := self._known.get(unit)) is None:
             groups = {self._places[parameter][0] for parameter in unit.parameters.values()}
             alone = len(groups) == 1 and self._lengths[next(iter(groups))] == len(unit.parameters)
             tied = any(self.uses[p] > 1 or p in self.tied for p in unit.parameters.values())
-            found = self._known[unit] = alone, tied
-        return found
+            circumstances = self._known[unit] = alone, tied
+        return circumstances
 
 
 def _sampler(unit: Unit) -> GradSampler:

@@ -119,9 +119,9 @@ def make_private(
             "pad_batches out."
         )
     stability = clip.stability if clip.kind == "automatic" else None
-    made = group_parameters(module, clip.groups, together=clip.together)
+    groups = group_parameters(module, clip.groups, together=clip.together)
     _check_parameters(module, optimizer)
-    sizes, names = tuple(group.size for group in made), tuple(group.name for group in made)
+    sizes, names = tuple(group.size for group in groups), tuple(group.name for group in groups)
     norm = 1 if mechanism == "laplace" else 2
     shared = share_thresholds(clip.max_grad_norm, sizes, norm, clip.shared_by)
     processes = Processes()
@@ -179,9 +179,9 @@ def make_private(
         level = clip.adaptive.split(level, mechanism)[0]
     charged = None if ledger is None else _charged(ledger, run, correlated_run, law.label, processes)
     indices = getattr(data_loader.dataset, "indices", None)
-    seen = None if indices is None else hashlib.sha256(repr([int(at) for at in indices]).encode()).hexdigest()
+    digest = None if indices is None else hashlib.sha256(repr([int(at) for at in indices]).encode()).hexdigest()
     # Examples are dealt out by these: processes that differ in one of them could both hold an example.
-    sampled = (len(loader.dataset), loader.unit_digest, loader.sample_rate, seen, loader.expected_batch_size)
+    sampled = (len(loader.dataset), loader.unit_digest, loader.sample_rate, digest, loader.expected_batch_size)
     processes.agree(
         (
             sampled,
@@ -197,7 +197,7 @@ def make_private(
             clip.adaptive,
             draw.augmentations,
             # Which parameters share a threshold, in which order; a frozen one is in no group.
-            [[(name, tuple(parameter.shape)) for name, parameter in group.parameters] for group in made],
+            [[(name, tuple(parameter.shape)) for name, parameter in group.parameters] for group in groups],
             # A sharded model is run by all processes together, and tried on as many rows.
             (loader.physical_batches, loader.physical_batch_size) if sharded else None,
         )
@@ -208,7 +208,7 @@ def make_private(
     private = PrivateOptimizer(
         optimizer,
         module=module,
-        groups=made,
+        groups=groups,
         recipe=Recipe(clip.kind, sizes, mechanism, law.allocation, clip.total, level, relation, names, stability),
         noise_multiplier=multiplier,
         thresholds=shared,
@@ -305,10 +305,10 @@ def _check_parameters(module: nn.Module, optimizer: torch.optim.Optimizer) -> No
             "the trainable parameters must be float32 or float64, all of one type on one device: move the module first."
         )
     known = set(trained)
-    held = {p for group in optimizer.param_groups for p in group["params"]}
-    if not {p for p in held if p.requires_grad} <= known:
+    optimized = {p for group in optimizer.param_groups for p in group["params"]}
+    if not {p for p in optimized if p.requires_grad} <= known:
         raise ArgumentError("optimizer holds parameters that are not the module's: make it with module.parameters().")
-    if not known <= held:
+    if not known <= optimized:
         raise ArgumentError(
             "optimizer does not hold all trainable parameters: add them, or freeze what is not to be trained with "
             "requires_grad_(False)."

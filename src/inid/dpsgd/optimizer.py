@@ -91,8 +91,8 @@ class PrivateOptimizer(torch.optim.Optimizer):
         sums = self._holding.sums(sizes, torch.float64 if source == "exact" else first.dtype, first.device)
         self._set_thresholds(thresholds)
         self.step_state = StepState(loader.drawn, sums, self._rule())
-        look = Independence(module, first.device, self.step_state.drawn, example)
-        self.gradients = PerExampleGradients(module, places, self.step_state, mean=mean, look=look)
+        check = Independence(module, first.device, self.step_state.drawn, example)
+        self.gradients = PerExampleGradients(module, places, self.step_state, mean=mean, look=check)
         self.losses = RowLoss(self.gradients, mean=mean)
 
     @property
@@ -320,10 +320,10 @@ class PrivateOptimizer(torch.optim.Optimizer):
 
     def state_dict(self) -> dict[str, Any]:
         """The original's state, the accountant's and the thresholds: save it with the model's at every checkpoint."""
-        own: dict[str, Any] = {"accountant": self.accountant.state_dict(), "thresholds": self.thresholds}
+        state: dict[str, Any] = {"accountant": self.accountant.state_dict(), "thresholds": self.thresholds}
         if self._charged is not None:
-            own["ledger"] = self._charged.state_dict()
-        return {**self.original.state_dict(), "inid": own}
+            state["ledger"] = self._charged.state_dict()
+        return {**self.original.state_dict(), "inid": state}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a checkpoint, with its count of what was spent.
@@ -331,9 +331,9 @@ class PrivateOptimizer(torch.optim.Optimizer):
         Raises:
             RecordError: The record is not of a private optimizer with the same groups; nothing was changed.
         """
-        own = state_dict.get("inid") if isinstance(state_dict, dict) else None
-        own = own if isinstance(own, dict) else {}
-        thresholds = own.get("thresholds")
+        stored = state_dict.get("inid") if isinstance(state_dict, dict) else None
+        stored = stored if isinstance(stored, dict) else {}
+        thresholds = stored.get("thresholds")
         if not isinstance(thresholds, list) or len(thresholds) != len(self._thresholds):
             raise RecordError(
                 "the state is not of a private optimizer with the same groups: pass what state_dict() returned."
@@ -342,13 +342,13 @@ class PrivateOptimizer(torch.optim.Optimizer):
             checked = share_thresholds(thresholds, self.recipe.sizes, 2, "flat")
         except ArgumentError as error:
             raise RecordError("the state's thresholds are damaged: pass what state_dict() returned.") from error
-        if self._charged is None and own.get("ledger") is not None:
+        if self._charged is None and stored.get("ledger") is not None:
             raise RecordError("the run was charged to a ledger, which has its steps: pass that ledger to make_private.")
         spent = Accountant()
         spent.load_state_dict(self.accountant.state_dict())
-        spent.load_state_dict(own.get("accountant", {}))  # both refusals come before anything is changed
+        spent.load_state_dict(stored.get("accountant", {}))  # both refusals come before anything is changed
         if self._charged is not None:
-            self._charged.load_state_dict(own.get("ledger"))
+            self._charged.load_state_dict(stored.get("ledger"))
         self.original.load_state_dict({key: value for key, value in state_dict.items() if key != "inid"})
         self.accountant.load_state_dict(spent.state_dict())
         # Gradients that were clipped at other thresholds must not meet the noise for these.
@@ -401,8 +401,8 @@ class PrivateOptimizer(torch.optim.Optimizer):
 
 def step_summary(names: Sequence[str], thresholds: Sequence[float], made: NoisePlan, lost: Mapping[int, float]) -> str:
     """A table of the groups of a step."""
-    rows = [["group", "size", "threshold", "noise scale", "signal lost"]]
+    lines = [["group", "size", "threshold", "noise scale", "signal lost"]]
     for at, (name, threshold, (scale, size)) in enumerate(zip(names, thresholds, made.runs, strict=True)):
         shown = f"{100 * lost[at]:.2g} %" if lost.get(at) else "none"
-        rows.append([name, f"{size:,}", f"{threshold:.6g}", f"{scale:.6g}", shown])
-    return "\n".join(aligned(rows, left=1))
+        lines.append([name, f"{size:,}", f"{threshold:.6g}", f"{scale:.6g}", shown])
+    return "\n".join(aligned(lines, left=1))

@@ -151,8 +151,8 @@ class Sampling:
             object.__setattr__(self, "sample_rate", rate)
         if self.max_physical_batch_size is not None:
             cure = "pass how many rows fit into memory"
-            rows = arguments.integer("max_physical_batch_size", self.max_physical_batch_size, least=1, cure=cure)
-            object.__setattr__(self, "max_physical_batch_size", rows)
+            size = arguments.integer("max_physical_batch_size", self.max_physical_batch_size, least=1, cure=cure)
+            object.__setattr__(self, "max_physical_batch_size", size)
         views = arguments.integer(
             "augmentations", self.augmentations, least=1, cure="pass how many views of each example to average"
         )
@@ -164,8 +164,8 @@ class Sampling:
             )
         if self.examples_per_unit is not None:
             cure = "pass how many rows a person has in a step"
-            rows = arguments.integer("examples_per_unit", self.examples_per_unit, least=1, cure=cure)
-            object.__setattr__(self, "examples_per_unit", rows)
+            size = arguments.integer("examples_per_unit", self.examples_per_unit, least=1, cure=cure)
+            object.__setattr__(self, "examples_per_unit", size)
             if self.augmentations > 1:
                 raise ArgumentError("augmentations do not go with unit: make views in the dataset, and leave them out.")
 

@@ -58,26 +58,26 @@ class Processes:
 
     def all_have(self, value: object) -> bool:
         """Whether a value is the same in all processes."""
-        found = [value] * self.world
+        values = [value] * self.world
         if self.world > 1:
-            distributed.all_gather_object(found, value)
-        return all(each == value for each in found)
+            distributed.all_gather_object(values, value)
+        return all(each == value for each in values)
 
     def agree_on_examples(self, dataset: Any) -> None:
         """Refuse a dataset that is another, or in another order, in another process, as far as some examples show."""
         if self.world > 1:
             key = self.on_first(lambda: secrets.token_bytes(16))
-            found: list[Any] = [None] * self.world
-            distributed.all_gather_object(found, example_digests(dataset, key))
-            if any(len({*same} - {None}) > 1 for same in zip(*found, strict=True)):
+            gathered: list[Any] = [None] * self.world
+            distributed.all_gather_object(gathered, example_digests(dataset, key))
+            if any(len({*same} - {None}) > 1 for same in zip(*gathered, strict=True)):
                 raise _differs()
 
     def anywhere(self, seen: bool) -> bool:
         """Whether something was seen in one of the processes."""
-        found = [seen] * self.world
+        flags = [seen] * self.world
         if self.world > 1:
-            distributed.all_gather_object(found, seen)
-        return any(found)
+            distributed.all_gather_object(flags, seen)
+        return any(flags)
 
     def align(self, module: nn.Module) -> None:
         """Give every process the parameters and buffers of the first; shards are each process' own."""
@@ -111,9 +111,9 @@ class Processes:
         """What the first process makes, for all of them: noise is drawn once."""
         if self.world == 1:
             return make()
-        made = make().to(like) if self.rank == 0 else torch.empty_like(like)
-        distributed.broadcast(made, 0)
-        return made
+        tensor = make().to(like) if self.rank == 0 else torch.empty_like(like)
+        distributed.broadcast(tensor, 0)
+        return tensor
 
 
 def _differs() -> ArgumentError:
@@ -137,7 +137,7 @@ def example_digests(dataset: Any, key: bytes) -> list[str | None]:
 
 
 def _digest(dataset: Any, at: int, key: bytes) -> str | None:
-    found = set()
+    digests = set()
     for _ in range(2):
         hashed = hashlib.blake2b(key=key)
         try:
@@ -147,8 +147,8 @@ def _digest(dataset: Any, at: int, key: bytes) -> str | None:
             return None
         for leaf in pytree.tree_leaves(example):
             hashed.update(_bytes(leaf))
-        found.add(hashed.hexdigest())
-    return found.pop() if len(found) == 1 else None
+        digests.add(hashed.hexdigest())
+    return digests.pop() if len(digests) == 1 else None
 
 
 def _bytes(leaf: Any) -> bytes:
@@ -220,8 +220,8 @@ class WholeParameters:
 
     def gradients(self, noisy: Tensor) -> list[Tensor | None]:
         """A flat tensor as gradients."""
-        made = _unflatten_dense_tensors(noisy, self._used)  # type: ignore[no-untyped-call]
-        known = dict(zip(self._used, made, strict=True))
+        unflattened = _unflatten_dense_tensors(noisy, self._used)  # type: ignore[no-untyped-call]
+        known = dict(zip(self._used, unflattened, strict=True))
         return [known.get(parameter) for parameter in self._members]
 
 
@@ -283,18 +283,18 @@ class _ShardedSums(Sums):
     def _place(self, first: int, last: int) -> Tensor:
         at = bisect_right(self._starts, first) - 1
         start, end = self._starts[at], self._starts[at + 1]
-        whole = self._whole.get(at)
-        if whole is None:
-            whole = self._whole[at] = self.flat.new_zeros(end - start)
-        return whole[first - start : last - start]
+        gathered = self._whole.get(at)
+        if gathered is None:
+            gathered = self._whole[at] = self.flat.new_zeros(end - start)
+        return gathered[first - start : last - start]
 
     def _reduce(self) -> None:
         for at in sorted(self._whole):
-            whole, start = self._whole.pop(at), self._held[at]
-            for piece, parameter in zip(torch.split(whole, list(self._sizes[at])), self._groups[at], strict=True):
-                own = _reduced(parameter, piece)
-                self.flat[start : start + own.numel()] += own
-                start += own.numel()
+            gathered, start = self._whole.pop(at), self._held[at]
+            for piece, parameter in zip(torch.split(gathered, list(self._sizes[at])), self._groups[at], strict=True):
+                shard = _reduced(parameter, piece)
+                self.flat[start : start + shard.numel()] += shard
+                start += shard.numel()
 
 
 def holding_of(groups: Sequence[Sequence[nn.Parameter]], processes: Processes) -> Holding:
@@ -320,19 +320,24 @@ def _reduced(parameter: Tensor, whole: Tensor) -> Tensor:
 def _sharded_like(parameter: Tensor, piece: Tensor) -> Tensor:
     if not is_sharded(parameter):
         return piece
-    whole = cast("Any", parameter)
-    made = DTensor.from_local(
-        piece, whole.device_mesh, whole.placements, run_check=False, shape=whole.shape, stride=whole.stride()
+    parameter_like = cast("Any", parameter)
+    sharded = DTensor.from_local(
+        piece,
+        parameter_like.device_mesh,
+        parameter_like.placements,
+        run_check=False,
+        shape=parameter_like.shape,
+        stride=parameter_like.stride(),
     )
-    return cast("Tensor", made)
+    return cast("Tensor", sharded)
 
 
 def _replicas(parameter: Tensor) -> list[tuple[int, Any]]:
     """The processes that hold the same piece as this one: the first of them, and their group."""
     if not is_sharded(parameter):
         return [(0, None)]
-    whole = cast("Any", parameter)
+    sharded = cast("Any", parameter)
     groups = [
-        whole.device_mesh.get_group(at) for at, each in enumerate(whole.placements) if isinstance(each, Replicate)
+        sharded.device_mesh.get_group(at) for at, each in enumerate(sharded.placements) if isinstance(each, Replicate)
     ]
     return [(distributed.get_global_rank(group, 0), group) for group in groups]

@@ -69,13 +69,13 @@ class ParameterAverage:
 
     def module(self) -> nn.Module:
         """A copy of the model, an ordinary one, with the averaged parameters."""
-        made = copy.deepcopy(self._source)
-        trained = [p for p in made.parameters() if p.requires_grad]
+        average = copy.deepcopy(self._source)
+        trained = [p for p in average.parameters() if p.requires_grad]
         with torch.no_grad():
             for parameter, mean in zip(trained, self._means, strict=True):
                 parameter.copy_(mean)
                 parameter.grad = None
-        return made
+        return average
 
     def state_dict(self) -> dict[str, Any]:
         """The average and how many steps it has followed, for a checkpoint."""

@@ -116,7 +116,11 @@ class PerExampleGradients:
         self._gathered.uses.update(parameter for unit in units for parameter in unit.parameters.values())
         self._gathered.stacking = not self.sharded
         self._wrapped = [WrappedForward(unit.layer, partial(self._run_layer, unit)) for unit in units]
-        self._bare = [(unit, own) for unit, own in zip(units, self._wrapped, strict=True) if unit.direct_parameters]
+        self._bare = [
+            (unit, wrapped_unit)
+            for unit, wrapped_unit in zip(units, self._wrapped, strict=True)
+            if unit.direct_parameters
+        ]
         self._whole = WrappedForward(module, self._run_module)  # around its own layer, where the model is one
         self._wrapped.append(self._whole)
 
@@ -162,17 +166,17 @@ class PerExampleGradients:
         counted = None if self.sharded else signature  # processes that share a model look together
         self._runs[counted] += 1
         # A model may do something else later, or by chance: it is checked again at forwards 2, 4, 8, ...
-        look = self._runs[counted].bit_count() == 1 and not self.state.recording
-        if look:
+        check = self._runs[counted].bit_count() == 1 and not self.state.recording
+        if check:
             self._plans.pop(signature, None)
         for _ in range(_TRIES):
             if signature not in self._plans:
-                full = not look or self._runs[counted] == 1
+                full = not check or self._runs[counted] == 1
                 self._forward = forward
                 self._plans[signature] = self._look.plan(self, args, kwargs, rows, full=full)
                 self._walked = self._walked.now()
             try:
-                forward_pass = ForwardPass(rows, self.state.drawn.views_of(rows), self._plans[signature], look=look)
+                forward_pass = ForwardPass(rows, self.state.drawn.views_of(rows), self._plans[signature], look=check)
                 return self._run_pass(forward, args, kwargs, forward_pass)
             except CallsChanged:
                 del self._plans[signature]  # to be found out anew
@@ -264,7 +268,7 @@ class PerExampleGradients:
                 positions, leaf = (
                     graph_hook(way, forward_pass, at, again) for way in (self._collect_positions, self._collect_leaf)
                 )
-                made = run_without_sampler(
+                output = run_without_sampler(
                     unit,
                     call.split,
                     call.joined,
@@ -286,7 +290,7 @@ class PerExampleGradients:
             finally:
                 self._inside = False
             # Sharding puts hooks on the output, which a change in place would lose if it were a view.
-            return pytree.tree_map_only(Tensor, torch.clone, made) if self.sharded else made
+            return pytree.tree_map_only(Tensor, torch.clone, output) if self.sharded else output
         flowed = (
             graph_hook(self._collect_again, forward_pass) if again else partial(cast("Any", forward_pass.flowed), at)
         )
@@ -323,13 +327,13 @@ class PerExampleGradients:
 
     def take_whole(self) -> bool:
         """Take modules with bare parameters as one layer each, run example by example; says whether there are any."""
-        found, self._bare = self._bare, []
-        for unit, wrapped in found:
-            whole = Unit(unit.name, unit.layer, None, trained_in(unit.layer))
-            self._gathered.uses.update(whole.parameters.values())
+        units, self._bare = self._bare, []
+        for unit, wrapped in units:
+            module_unit = Unit(unit.name, unit.layer, None, trained_in(unit.layer))
+            self._gathered.uses.update(module_unit.parameters.values())
             self._gathered.forget()
-            wrapped.run = partial(self._run_layer, whole)
-        return bool(found)
+            wrapped.run = partial(self._run_layer, module_unit)
+        return bool(units)
 
     def shapes(self, args: tuple[Any, ...], kwargs: dict[str, Any], trace: Trace) -> list[Any]:
         """Run the model forward with its layers as they are, and tell who notes shapes; gives what it returns."""
@@ -344,11 +348,11 @@ class PerExampleGradients:
         forward_pass = ForwardPass(rows_in(args, kwargs), views, plan, probe=probe)
         forward_pass.flowed = graph_hook(self._collect_rows, forward_pass)
         state, before = self.state, self._walked.now().versions(trained=True)
-        held = [(parameter, parameter.grad) for parameter in self._places]
+        gradients = [(parameter, parameter.grad) for parameter in self._places]
         latest = state.running, state.latest
         self._probing = True
         try:
-            for parameter, _ in held:
+            for parameter, _ in gradients:
                 parameter.grad = None
             state.running = state.latest = forward_pass
             output = self._returned(args, kwargs)
@@ -358,11 +362,11 @@ class PerExampleGradients:
             ends, sent = probe.ends(output)
             if ends:
                 torch.autograd.backward(ends, sent)
-            outside = [parameter for parameter, _ in held if parameter.grad is not None]
+            outside = [parameter for parameter, _ in gradients if parameter.grad is not None]
         finally:
             self._probing = False
             state.running, state.latest = latest
-            for parameter, gradient in held:
+            for parameter, gradient in gradients:
                 parameter.grad = gradient
         if outside and self._tied is None:
             self._tied = {}  # perhaps it is a head that uses the weight of an embedding: look at functional.linear
@@ -379,13 +383,13 @@ class PerExampleGradients:
         """The leaves of what the model returns, and tensors that it has made and keeps."""
         before = self._look.kept()
         # Hooks on the whole model are a part of it; those of sharding have run already.
-        whole = self._forward if self.sharded else self._module._call_impl  # noqa: SLF001 - not compiled
+        forward = self._forward if self.sharded else self._module._call_impl  # noqa: SLF001 - not compiled
         # What others have put around the forward since then is at work already: an autocast of Accelerate's that was
         # entered twice would never end.
         outer, self._module.forward = self._module.forward, self._whole
         try:
             with self._functional_calls():
-                output = output_leaves(whole(*args, **kwargs))
+                output = output_leaves(forward(*args, **kwargs))
         finally:
             self._module.forward = outer
         return output + self._look.kept(map(id, before))
@@ -446,10 +450,10 @@ class PerExampleGradients:
             return
         self._enter(forward_pass, again=again)
         with undisturbed(gradients):  # products of float32 stay so
-            rows = gradients.detach().reshape(len(gradients), -1)
-            if len(rows) != forward_pass.examples:  # one for each view
-                rows = rows.view(forward_pass.examples, forward_pass.views, -1).sum(1)
-            self._gathered.add(forward_pass, forward_pass.plan.calls[at].unit.parameters[name], DenseGrads(rows))
+            grads = gradients.detach().reshape(len(gradients), -1)
+            if len(grads) != forward_pass.examples:  # one for each view
+                grads = grads.view(forward_pass.examples, forward_pass.views, -1).sum(1)
+            self._gathered.add(forward_pass, forward_pass.plan.calls[at].unit.parameters[name], DenseGrads(grads))
 
     def _collect_positions(
         self, forward_pass: ForwardPass, at: int, again: bool, name: str, met: Tensor | None, gradients: Tensor

@@ -45,8 +45,8 @@ def set_rng_state(state: tuple[Any, ...]) -> None:
     random.setstate(state[0])
     np.random.set_state(state[1])  # noqa: NPY002 - as above
     torch.random.set_rng_state(state[2])
-    for device, own in state[3].items():
-        torch.cuda.set_rng_state(own, device)
+    for device, state_of_device in state[3].items():
+        torch.cuda.set_rng_state(state_of_device, device)
 
 
 def seed_all(seed: int, gpus: Sequence[torch.device] = ()) -> None:

@@ -42,7 +42,7 @@ def split_otherwise(module: nn.Module) -> list[str]:
     """
     if not distributed.is_available():
         return []
-    found = []
+    names = []
     for prefix, layer in module.named_modules():
         for name, parameter in layer.named_parameters(prefix, recurse=False):
             if not isinstance(parameter, DTensor):
@@ -51,8 +51,8 @@ def split_otherwise(module: nn.Module) -> list[str]:
             *others, last = parameter.placements
             plain = type(last) is Shard and all(isinstance(each, Replicate) for each in others)
             if not managed or not plain or parameter.device_mesh.size() != distributed.get_world_size():
-                found.append(name)
-    return found
+                names.append(name)
+    return names
 
 
 def _sharded_parts(module: nn.Module) -> list[nn.Module]:

@@ -143,7 +143,9 @@ def _whole(record: Mapping[str, Any]) -> dict[str, Any]:
     if not delta:
         return promise
     if promise["kind"] not in ("PureDP", "ApproxDP"):
-        raise ArgumentError("the record's keys take a delta beside a promise without one: plan them with PureDP.")
+        raise ArgumentError(
+            "the record's keys take a delta, which its promise does not have: describe one that promises an epsilon."
+        )
     both = decimal_fraction(delta) + decimal_fraction(promise.get("delta", 0.0))
     return {"kind": "ApproxDP", "epsilon": promise["epsilon"], "delta": decimal_up(both, "delta")}
 

@@ -28,6 +28,8 @@ LEDGERS = "a job looks whether the ledger is there, and with which settings, bef
 FRAMES = "a job reads a file or one table of a database: no frames, no joins, no public tables beside it"
 ASKED = "jobs refuse it by a code, before Python would, or ask for the form that suits"
 CALLS = "no job calls this"
+UNLIMITED = "a job states the most rows of a person"
+STAIRCASE = "no job chooses staircase noise"
 
 NO_JOB_MEETS = {
     ("tables", "for example totals={"): "rake is called by its users alone",
@@ -78,6 +80,15 @@ NO_JOB_MEETS = {
     ("tables", "tidy is for tables"): ASKED,
     ("tables", "pass a list of names"): TYPES,
     ("tables", "a stream cannot be pickled"): CALLS,
+    ("planning", "staircase noise is"): STAIRCASE,
+    ("tables", "pass the most rows that one person"): UNLIMITED,
+    ("tables", "contribution must be"): UNLIMITED,
+    ("tables", "<> needs a limit on the rows of a person"): UNLIMITED,
+    ("tables", "a limit is chosen, and totals"): UNLIMITED,
+    ("tables", "the sum of <> may fall by a row"): UNLIMITED,
+    ("tables", "by has <> groups"): UNLIMITED,
+    ("tables", "without a limit on the rows of a person"): UNLIMITED,
+    ("tables", "weights go with a limit"): UNLIMITED,
     ("tables", "<> names <>, which is no new column"): "a job hands facts of computed columns over by name",
 }
 

@@ -97,9 +97,9 @@ class OtherwiseDividedError(GuaranteeError):
     """A layer is called with an input in which examples do not lie side by side, or depend on each other."""
 
     def __init__(self, unit: Unit, when: str = "", *, returns: bool = False) -> None:
-        said = "return its examples side by side" if returns else "see every example as if the others were not there"
+        cure = "return its examples side by side" if returns else "see every example as if the others were not there"
         super().__init__(
-            f"{unit.title} does not {said}{when}: {APART}. Where its input "
+            f"{unit.title} does not {cure}{when}: {APART}. Where its input "
             "has to be divided otherwise (packed sequences, experts, entries that a mask selects), put the layer, "
             "with the code that divides and joins, into a module of its own: that is run example by example."
         )

@@ -121,11 +121,13 @@ class Sums:
     def add_group(self, at: int, grads: GroupGrads, scale: float, rule: Rule) -> None:
         """Clip the gradients of one group, each times `scale`, and add them."""
         if rule.bounds is not None:
-            for place, own in self._pieces(at, grads):
+            for place, grad_samples in self._pieces(at, grads):
                 exact = None if rule.quanta is None else rule.quanta[at]
                 bound = rule.bounds[at]
                 place.add_(
-                    elementwise_clipped_sum(own, scale, bound, quantum=exact, kind=place.dtype, padding=self.padding)
+                    elementwise_clipped_sum(
+                        grad_samples, scale, bound, quantum=exact, kind=place.dtype, padding=self.padding
+                    )
                 )
             return
         self.add_groups([at], grads, scale, rule)
@@ -164,10 +166,10 @@ class Sums:
         if not groups or rule.total is None:
             return
         measured = {at: _measured(self._pieces(at, grads), rule.norm) for at, grads in groups.items()}
-        whole = rule.total * (1 - rule.margin)
+        usable = rule.total * (1 - rule.margin)
         parts = torch.stack([norms for _, norms in measured.values()])
         length = raised(torch.linalg.vector_norm(parts, ord=rule.norm, dim=0), len(parts))
-        first = _of_examples(_shares(length, whole / scale).mul_(whole), self.padding)
+        first = _of_examples(_shares(length, usable / scale).mul_(usable), self.padding)
         for at, (pieces, norms) in measured.items():
             # Infinitely long parts of an example are left out: infinity times zero is not a number.
             left = (first * norms).nan_to_num_(nan=0.0)
@@ -181,7 +183,7 @@ class Sums:
         if self._norms:
             groups = [at for at, _ in self._norms]
             limits = [rule.thresholds[at] / scale for at in groups]
-            norms = torch.stack([own for _, own in self._norms])
+            norms = torch.stack([norm for _, norm in self._norms])
             within = norms <= torch.tensor(limits, dtype=norms.dtype, device=norms.device)[:, None]
             within = within if self.padding is None else within & ~self.padding
             self.inside.index_add_(0, torch.tensor(groups, device=norms.device), within.sum(1, dtype=torch.float64))
@@ -194,23 +196,23 @@ class Sums:
 
     def _pieces(self, at: int, grads: GroupGrads) -> Pieces:
         """Where each parameter's gradients go; short gradients that lie side by side become one, to launch less."""
-        made: list[tuple[int, int, list[GradSamples]]] = []
+        pieces: list[tuple[int, int, list[GradSamples]]] = []
         start = self._starts[at]
-        for size, own in zip(self._sizes[at], grads, strict=True):
-            if own is not None:
-                first, last, before = made[-1] if made else (0, -1, [])
-                if last == start and _short(own, size) and _short(before[-1], start - first):
-                    made[-1] = (first, start + size, [*before, own])
+        for size, grad_samples in zip(self._sizes[at], grads, strict=True):
+            if grad_samples is not None:
+                first, last, before = pieces[-1] if pieces else (0, -1, [])
+                if last == start and _short(grad_samples, size) and _short(before[-1], start - first):
+                    pieces[-1] = (first, start + size, [*before, grad_samples])
                 else:
-                    made.append((start, start + size, [own]))
+                    pieces.append((start, start + size, [grad_samples]))
             start += size
-        return [(self._place(first, last), _joined(own)) for first, last, own in made]
+        return [(self._place(first, last), _joined(grad_samples)) for first, last, grad_samples in pieces]
 
     def _place(self, first: int, last: int) -> Tensor:
-        found = self._places.get((first, last))
-        if found is None:
-            found = self._places[first, last] = self.flat[first:last]
-        return found
+        place = self._places.get((first, last))
+        if place is None:
+            place = self._places[first, last] = self.flat[first:last]
+        return place
 
 
 def _of_examples(shares: Tensor, padding: Tensor | None) -> Tensor:
@@ -223,26 +225,26 @@ def _short(own: GradSamples, size: int) -> bool:
 
 
 def _joined(grads: list[GradSamples]) -> GradSamples:
-    return grads[0] if len(grads) == 1 else DenseGrads(torch.cat([own.dense() for own in grads], 1))
+    return grads[0] if len(grads) == 1 else DenseGrads(torch.cat([each.dense() for each in grads], 1))
 
 
 def _add(pieces: Pieces, shares: Tensor, limit: float, rule: Rule, at: int) -> None:
     """Add the gradients of a group, each times its share of the limit."""
     if rule.quanta is None:
         factors = shares.to(pieces[0][0].dtype)
-        for place, own in pieces:
-            own.add_to(place, factors, limit)
+        for place, grad_samples in pieces:
+            grad_samples.add_to(place, factors, limit)
         return
     quantum, factors = rule.quanta[at], shares * limit
     bits = _bits(rule.most, limit, quantum)
     for place, grads in pieces:
-        own = grads.of_those(factors) if isinstance(grads, OuterGrads) else grads
-        if bits and isinstance(own, OuterGrads) and not own.is_cuda:
-            place.add_(own.whole_sum(factors, limit, bits))
-        elif isinstance(own, SlicedGrads):
-            place.add_(own.by_column(lambda part: _truncated(part, factors, quantum)))
+        grad_samples = grads.of_those(factors) if isinstance(grads, OuterGrads) else grads
+        if bits and isinstance(grad_samples, OuterGrads) and not grad_samples.is_cuda:
+            place.add_(grad_samples.whole_sum(factors, limit, bits))
+        elif isinstance(grad_samples, SlicedGrads):
+            place.add_(grad_samples.by_column(lambda part: _truncated(part, factors, quantum)))
         else:
-            place.add_(_truncated(own.dense(), factors, quantum))
+            place.add_(_truncated(grad_samples.dense(), factors, quantum))
 
 
 def _bits(most: int, limit: float, quantum: float) -> int:
@@ -257,11 +259,11 @@ def _bits(most: int, limit: float, quantum: float) -> int:
 def _measured(pieces: Pieces, norm: int) -> tuple[Pieces, Tensor]:
     """The gradients without numbers that are not finite, and their norms in float64 (infinite where one overflows)."""
     if pieces[0][1].is_cuda:  # to look whether all is well would make it wait: sweeping is cheaper than asking
-        pieces = [(place, own.finite()) for place, own in pieces]
+        pieces = [(place, grad_samples.finite()) for place, grad_samples in pieces]
         return pieces, _norms(pieces, norm)
     norms = _norms(pieces, norm)
     if not math.isfinite(float(norms.sum())):
-        pieces = [(place, own.finite()) for place, own in pieces]
+        pieces = [(place, grad_samples.finite()) for place, grad_samples in pieces]
         # Swept gradients may lie in memory in another way, and have other last digits, which decide who is counted as
         # within the threshold: whose norm was finite keeps it, so that no example changes that of others.
         norms = torch.where(norms.isfinite(), norms, _norms(pieces, norm))
@@ -272,10 +274,10 @@ def _norms(pieces: Pieces, norm: int) -> Tensor:
     alone = pieces[0][1]
     if len(pieces) == 1 and alone.is_cuda and isinstance(alone, DenseGrads) and alone.squares is None:
         return vector_norms(alone.grads, norm)  # two launches less than the root of the sum of squares
-    powers = [own.powers(norm) for _, own in pieces]
+    powers = [grad_samples.powers(norm) for _, grad_samples in pieces]
     total = powers[0] if len(powers) == 1 else raised(torch.stack(powers).sum(0), len(powers))
     norms = total if norm == 1 else total.sqrt()
-    extra = [allowed for _, own in pieces if (allowed := own.allowances()) is not None]
+    extra = [allowed for _, grad_samples in pieces if (allowed := grad_samples.allowances()) is not None]
     if extra:  # each part may be longer by its allowance: together by the length of the vector of them
         norms = norms + (extra[0] if len(extra) == 1 else torch.linalg.vector_norm(torch.stack(extra), dim=0))
     return norms
@@ -292,12 +294,12 @@ def _shares(norms: Tensor, least: float) -> Tensor:
 def _truncated(grads: Tensor, factors: Tensor, quantum: float) -> Tensor:
     """The sum of gradients times their factors, cut towards zero to whole quanta: no norm grows, no order matters."""
     columns = (factors.double() / quantum)[:, None]
-    made = torch.empty(grads.shape[1], dtype=torch.float64, device=grads.device)
+    truncated = torch.empty(grads.shape[1], dtype=torch.float64, device=grads.device)
     # A few columns at a time, which stay in the cache: all of them in float64 would be several times the gradients.
     wide = max(1, (_FEW if not grads.is_cuda else grads.numel()) // max(1, len(grads)))
-    for part, sums in zip(torch.split(grads, wide, 1), torch.split(made, wide), strict=True):
+    for part, sums in zip(torch.split(grads, wide, 1), torch.split(truncated, wide), strict=True):
         torch.sum(truncated_(torch.mul(part, columns)), 0, out=sums)
-    return made.mul_(quantum)
+    return truncated.mul_(quantum)
 
 
 _TOGETHER = 2  # tables of squares that one kernel reads
@@ -307,9 +309,12 @@ def serves_gpu(pieces: list[tuple[Tensor, GradSamples]]) -> bool:
     """Whether all gradients lie on a GPU, of types that the kernels know, and are added in float32."""
     return all(
         place.dtype == torch.float32
-        and own.is_cuda
-        and ((written := _written(own)) is None or grad_sample_kernels.usable(written.grads, written.grads.shape[0]))
-        for place, own in pieces
+        and grad_samples.is_cuda
+        and (
+            (written := _written(grad_samples)) is None
+            or grad_sample_kernels.usable(written.grads, written.grads.shape[0])
+        )
+        for place, grad_samples in pieces
     )
 
 
@@ -321,7 +326,10 @@ def _written(own: GradSamples) -> DenseGrads | None:
 
 def swept(pieces: list[tuple[Tensor, GradSamples]]) -> list[tuple[Tensor, GradSamples]]:
     """Gradients without what is not finite; the kernels that read written gradients leave it out themselves."""
-    return [(place, own if _written(own) is not None else own.finite()) for place, own in pieces]
+    return [
+        (place, grad_samples if _written(grad_samples) is not None else grad_samples.finite())
+        for place, grad_samples in pieces
+    ]
 
 
 def gpu_shares(
@@ -332,13 +340,13 @@ def gpu_shares(
     That is 1 / norm, or 1 / `least` where the norm is less; 0 where the norm is beyond `longest` times `least`, not
     finite, or where the gradient is padding.
     """
-    found = [own.bounds() for _, own in pieces]
-    squares = [each.squares for each in found]
+    bounds = [grad_samples.bounds() for _, grad_samples in pieces]
+    squares = [each.squares for each in bounds]
     if len(squares) > _TOGETHER:
         squares = [torch.cat(squares, 1)]
-    extra = [(each.whole, each.part) for each in found if each.whole is not None]
+    extra = [(each.whole, each.part) for each in bounds if each.whole is not None]
     if len(extra) > 1:  # each part may be longer by its allowance: together by the length of the vector of them
-        allowed = torch._foreach_mul([whole for whole, _ in extra], [part for _, part in extra])  # noqa: SLF001 - as torch's own optimizers do
+        allowed = torch._foreach_mul([length for length, _ in extra], [part for _, part in extra])  # noqa: SLF001 - as torch's own optimizers do
         extra = [(torch.linalg.vector_norm(torch.stack(allowed), dim=0), 1.0)]
-    whole, part = extra[0] if extra else (None, 0.0)
-    return grad_sample_kernels.norms_and_shares(squares, whole, part, least, 1 / (longest * least), padding)
+    length, part = extra[0] if extra else (None, 0.0)
+    return grad_sample_kernels.norms_and_shares(squares, length, part, least, 1 / (longest * least), padding)

@@ -39,32 +39,36 @@ def elementwise_clipped_sum(
                 DenseGrads(each), scale, bound, quantum=quantum, kind=kind, padding=padding
             )
         )
-    own = grads.finite() if isinstance(grads, (OuterGrads, EmbeddingGrads)) else DenseGrads(grads.dense())
+    finite = grads.finite() if isinstance(grads, (OuterGrads, EmbeddingGrads)) else DenseGrads(grads.dense())
     numbers = (
-        own.gradients if isinstance(own, OuterGrads) else own.values if isinstance(own, EmbeddingGrads) else own.grads
+        finite.gradients
+        if isinstance(finite, OuterGrads)
+        else finite.values
+        if isinstance(finite, EmbeddingGrads)
+        else finite.grads
     )
-    count = own.count if isinstance(own, EmbeddingGrads) else len(numbers)
+    count = finite.count if isinstance(finite, EmbeddingGrads) else len(numbers)
     if (
-        isinstance(own, DenseGrads)
+        isinstance(finite, DenseGrads)
         and quantum is None
         and kind == torch.float32
         and grad_sample_kernels.usable(numbers, count)
     ):
-        swept = own.finite().grads
+        swept = finite.finite().grads
         swept = swept if padding is None else swept.masked_fill(padding[:, None], 0.0)
         return grad_sample_kernels.elementwise_clipped_sum(swept, scale, _below(bound))
     # Exact sums are made of products that are exact themselves, and counted in quanta.
-    wide = numbers.dtype == torch.float64 or (quantum is not None and isinstance(own, OuterGrads))
+    wide = numbers.dtype == torch.float64 or (quantum is not None and isinstance(finite, OuterGrads))
     limit, unit = bound if wide and kind == torch.float64 else _below(bound), quantum or 1.0
     factors = numbers.new_full((count, 1), scale / unit, dtype=torch.float64 if wide else torch.float32)
     factors = factors if padding is None else factors.masked_fill_(padding[:, None], 0.0)
     hold = _Hold(limit / unit, exact=quantum is not None)
-    if isinstance(own, OuterGrads):
-        total = _of_products(own, factors, hold)
-    elif isinstance(own, EmbeddingGrads):
-        total = _of_lines(own, factors, hold)
+    if isinstance(finite, OuterGrads):
+        total = _of_products(finite, factors, hold)
+    elif isinstance(finite, EmbeddingGrads):
+        total = _of_lines(finite, factors, hold)
     else:
-        total = _of_dense(own.grads, factors, hold)
+        total = _of_dense(finite.grads, factors, hold)
     return total.mul_(unit)
 
 

@@ -61,16 +61,16 @@ class _Bounded(AddsWeightedSum, ABC):
 
     def powers(self, order: int) -> Tensor:
         assert order == 2  # noqa: S101 - the strategy for l1 norms writes gradients down
-        found = self.measured
-        return _kept_short(found.square, found.whole, found.lost + found.rounding)
+        measured = self.measured
+        return _kept_short(measured.square, measured.whole, measured.lost + measured.rounding)
 
     def allowances(self) -> Tensor:
-        found = self.measured
-        return (found.lost + found.rounding) * found.whole
+        measured = self.measured
+        return (measured.lost + measured.rounding) * measured.whole
 
     def bounds(self) -> Bounds:
-        found = self.measured
-        return Bounds(self.powers(2)[:, None], found.whole, found.lost + found.rounding)
+        measured = self.measured
+        return Bounds(self.powers(2)[:, None], measured.whole, measured.lost + measured.rounding)
 
 
 class PositionGrads(_Bounded):
@@ -90,14 +90,14 @@ class PositionGrads(_Bounded):
 
     def _measure(self) -> Measured:
         inputs, gradients = self.inputs, self.gradients
-        count, met, made = inputs.shape[1], inputs.shape[2], gradients.shape[2]
+        count, inputs_size, outputs_size = inputs.shape[1], inputs.shape[2], gradients.shape[2]
         kind, arguments = gradients.dtype, argument_rounding(gradients.dtype)
-        if count * (met + made) < met * made and not arguments:
-            (square, whole), gamma = gram_bound(inputs, gradients), 0.0
+        if count * (inputs_size + outputs_size) < inputs_size * outputs_size and not arguments:
+            (square, absolute), gamma = gram_bound(inputs, gradients), 0.0
         else:
-            square, whole, gamma = direct_bound(inputs, gradients)
+            square, absolute, gamma = direct_bound(inputs, gradients)
         u = rounded_product(UNIT[kind] * (1 + 2.0**-10), arguments, accumulated(count, kind))
-        return Measured(square, whole, gamma, u)
+        return Measured(square, absolute, gamma, u)
 
     def combined(self, factors: Tensor) -> Tensor:
         return weighted_product(self.inputs, self.gradients, factors).to(factors.dtype)
@@ -109,8 +109,8 @@ class PositionGrads(_Bounded):
         inputs = self.inputs
         if not add_products(places, inputs, self.gradients, factors, limit):
             parts = (each.chunk(len(places)) for each in (inputs, self.gradients, factors))
-            for place, met, back, own in zip(places, *parts, strict=True):
-                place.add_(weighted_product(met, back, own).to(own.dtype), alpha=limit)
+            for place, part, back, factor in zip(places, *parts, strict=True):
+                place.add_(weighted_product(part, back, factor).to(factor.dtype), alpha=limit)
 
     def finite(self) -> "PositionGrads":
         return self
@@ -135,12 +135,12 @@ class LookupGrads(_Bounded):
         return self.gradients.is_cuda
 
     def _measure(self) -> Measured:
-        square, whole = table_bound(self.tokens, self.gradients)
+        square, absolute = table_bound(self.tokens, self.gradients)
         # Each term is rounded to its type once; a line adds the example's own terms in float32 or float64.
         kind = torch.float64 if self.gradients.dtype == torch.float64 else torch.float32
         unit = UNIT[self.gradients.dtype] * (1 + 2.0**-10)
         u = rounded_product(unit, 0.0, accumulated(self.tokens.shape[1], kind))
-        return Measured(square, whole, 0.0, u)
+        return Measured(square, absolute, 0.0, u)
 
     def combined(self, factors: Tensor) -> Tensor:
         return table_sum(self.tokens, self.gradients, factors, self.height)
@@ -151,7 +151,7 @@ class LookupGrads(_Bounded):
     def dense(self) -> Tensor:
         ones = torch.ones(1, dtype=self.gradients.dtype, device=self.gradients.device)
         each = zip(torch.split(self.tokens, 1), torch.split(self.gradients, 1), strict=True)
-        return torch.stack([table_sum(tokens, own, ones, self.height) for tokens, own in each])
+        return torch.stack([table_sum(tokens, gradients, ones, self.height) for tokens, gradients in each])
 
     def beside(self, other: "LookupGrads") -> "LookupGrads":
         """Another use of the same table."""
@@ -266,19 +266,19 @@ def ghost_linear(
     grads = ghost_product(inputs.flatten(1, -2), back, kept=kept, layers=layers)
     if grads is None:
         return None
-    made: dict[str, GradSamples] = {"weight": grads}
-    return made if layer.bias is None else {**made, "bias": _added(back, 1)}
+    grads_of: dict[str, GradSamples] = {"weight": grads}
+    return grads_of if layer.bias is None else {**grads_of, "bias": _added(back, 1)}
 
 
 def ghost_transposed(
     layer: nn.Module, inputs: Tensor, gradients: Tensor, *, kept: bool, tied: bool, layers: int
 ) -> dict[str, GradSamples] | None:
     """The same with a weight that is stored transposed: sum_t a_t g_t^T."""
-    made = ghost_linear(layer, inputs, gradients, kept=kept, tied=tied, layers=layers)
-    if made is None:
+    grads_of = ghost_linear(layer, inputs, gradients, kept=kept, tied=tied, layers=layers)
+    if grads_of is None:
         return None
-    weight = cast("PositionGrads", made["weight"])
-    return {**made, "weight": PositionGrads(weight.inputs, weight.gradients)}
+    weight = cast("PositionGrads", grads_of["weight"])
+    return {**grads_of, "weight": PositionGrads(weight.inputs, weight.gradients)}
 
 
 def ghost_convolution(
@@ -294,8 +294,8 @@ def ghost_convolution(
     # they stay until the norm is known (ResNet-20 on an H200: a step with ghost clipping took several times as long).
     if not _pays(back.mT, layer.weight.shape[1:].numel(), layers, kept=False):
         return None
-    made: dict[str, GradSamples] = {"weight": PositionGrads(back.mT, inputs, lambda met: _windows(layer, met))}
-    return made if layer.bias is None else {**made, "bias": _added(back, 2)}
+    grads_of: dict[str, GradSamples] = {"weight": PositionGrads(back.mT, inputs, lambda met: _windows(layer, met))}
+    return grads_of if layer.bias is None else {**grads_of, "bias": _added(back, 2)}
 
 
 def ghost_embedding(
@@ -313,10 +313,10 @@ def ghost_embedding(
 
 
 def _pays(gradients: Tensor, met: int, layers: int, *, kept: bool) -> bool:
-    count, positions, made = gradients.shape[0] // layers, *gradients.shape[1:]
+    count, positions, outputs_size = gradients.shape[0] // layers, *gradients.shape[1:]
     # Gradients that stay until the norm of all layers is known add up; those of one layer are dropped at once.
-    most = positions * (met + made) // (4 if kept else 1)
-    return count * met * made > _FEW and (met * made > most or count * met * made > _MANY)
+    most = positions * (met + outputs_size) // (4 if kept else 1)
+    return count * met * outputs_size > _FEW and (met * outputs_size > most or count * met * outputs_size > _MANY)
 
 
 def _added(gradients: Tensor, over: int) -> DenseGrads:
@@ -342,9 +342,9 @@ def _windows(layer: nn.Conv1d | nn.Conv2d, inputs: Tensor) -> Tensor:
     ]
     examples, channels, lines, columns = padded.stride()
     steps = (lines * stride[0], columns * stride[1], channels, lines * dilation[0], columns * dilation[1])
-    met = padded.as_strided((len(padded), *sides, padded.shape[1], *kernel), (examples, *steps))
+    windows = padded.as_strided((len(padded), *sides, padded.shape[1], *kernel), (examples, *steps))
     # In one copy for all examples: functional.unfold makes one for each, and another kernel turns them over.
-    return met.reshape(len(padded), sides[0] * sides[1], -1)
+    return windows.reshape(len(padded), sides[0] * sides[1], -1)
 
 
 def loss_of(grads: GradSamples, shape: torch.Size) -> float:

@@ -52,8 +52,8 @@ class GradSampler:
         # A replaced forward may compute something else; hooks run around the forward, where autograd sees them.
         replaced = getattr(layer.forward, "__func__", None) is not type(layer).forward
         # A weight may be made from other parameters.
-        own = isinstance(getattr(layer, self.parameters[0], None), nn.Parameter)
-        return plain and not replaced and own and (self.accepts is None or self.accepts(layer))
+        has_parameter = isinstance(getattr(layer, self.parameters[0], None), nn.Parameter)
+        return plain and not replaced and has_parameter and (self.accepts is None or self.accepts(layer))
 
     def apart(self, examples: int, *tensors: Tensor) -> tuple[Tensor, ...]:
         """Inputs and gradients with the examples alone in front, where the layer takes positions behind them."""
@@ -67,11 +67,14 @@ class GradSampler:
     ) -> dict[str, GradSamples]:
         """The gradients of a layer whose input has one or several entries per example in its first dimension."""
         given = self.formula(layer, inputs, gradients)
-        grads = {name: self._written(name, own, len(inputs)) for name, own in given.items()}
+        grads = {name: self._written(name, grads_of_one, len(inputs)) for name, grads_of_one in given.items()}
         if len(inputs) == examples:
             return grads
         several = len(inputs) // examples
-        return {name: DenseGrads(own.dense().view(examples, several, -1).sum(1)) for name, own in grads.items()}
+        return {
+            name: DenseGrads(grads_of_one.dense().view(examples, several, -1).sum(1))
+            for name, grads_of_one in grads.items()
+        }
 
     def alike(self, layer: nn.Module, inputs: Tensor) -> tuple[object, ...] | None:
         """What the formula depends on besides input and gradient; None for a layer that is always taken alone."""

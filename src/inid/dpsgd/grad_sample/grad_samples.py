@@ -107,8 +107,8 @@ class _Exact(AddsWeightedSum):
 
     def add_apart(self, places: Sequence[Tensor], factors: Tensor, limit: float) -> None:
         several = (each.chunk(len(places)) for each in (factors, self.dense()))
-        for place, own, grads in zip(places, *several, strict=True):
-            place.add_(_weighted(own, grads), alpha=limit)
+        for place, factor, grads in zip(places, *several, strict=True):
+            place.add_(_weighted(factor, grads), alpha=limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,8 +138,8 @@ class DenseGrads(_Exact):
 
     def add_apart(self, places: Sequence[Tensor], factors: Tensor, limit: float) -> None:
         if factors.dtype == torch.float32 and grad_sample_kernels.usable(self.grads, len(self.grads)):
-            made = grad_sample_kernels.stretch_sums(self.grads, factors, len(places))
-            torch._foreach_add_(list(places), list(made.unbind()), alpha=limit)  # as torch's own optimizers do
+            sums = grad_sample_kernels.stretch_sums(self.grads, factors, len(places))
+            torch._foreach_add_(list(places), list(sums.unbind()), alpha=limit)  # as torch's own optimizers do
         else:
             super().add_apart(places, factors, limit)
 
@@ -167,16 +167,16 @@ class SlicedGrads(_Exact):
 
     def powers(self, order: int) -> Tensor:
         several, count = self.slices.shape[:2]
-        made = _powers(self.slices.flatten(0, 1), order).view(several, count)
-        return made[0] if several == 1 else raised(made.sum(0), several)
+        by_slice = _powers(self.slices.flatten(0, 1), order).view(several, count)
+        return by_slice[0] if several == 1 else raised(by_slice.sum(0), several)
 
     def combined(self, factors: Tensor) -> Tensor:
         return self.by_column(partial(_weighted, factors))
 
     def by_column(self, work: Callable[[Tensor], Tensor]) -> Tensor:
         """What is made column by column, such as a sum, of each slice; in the order of the parameter."""
-        made = torch.stack([work(each) for each in self.slices])
-        return made.view(len(made), *self.sizes).permute(self.order).flatten()
+        columns = torch.stack([work(each) for each in self.slices])
+        return columns.view(len(columns), *self.sizes).permute(self.order).flatten()
 
     def finite(self) -> "SlicedGrads":
         return replace(self, slices=_finite(self.slices))
@@ -199,8 +199,8 @@ class OuterGrads(_Exact):
         return self.gradients.is_cuda
 
     def powers(self, order: int) -> Tensor:
-        flowed, met = (vector_norms(each, order) for each in (self.gradients, self.inputs))
-        norms = met.masked_fill_((met > _HUGE) | (flowed > _HUGE), torch.inf).mul_(flowed)
+        flowed, input_norms = (vector_norms(each, order) for each in (self.gradients, self.inputs))
+        norms = input_norms.masked_fill_((input_norms > _HUGE) | (flowed > _HUGE), torch.inf).mul_(flowed)
         # Infinity times zero is not a number, and counts as infinite.
         return (norms if order == 1 else norms.square_()).nan_to_num_(nan=torch.inf, posinf=torch.inf)
 
@@ -318,11 +318,11 @@ def _powers(grads: Tensor, order: int) -> Tensor:
         return norms if order == 1 else norms.square_()
     grads = grads if grads.dtype == torch.float64 else grads.float()
     (count, size), chunk = grads.shape, _CHUNK * order
-    whole = size - size % chunk
+    chunked = size - size % chunk
     total = torch.full((count,), size * _LOST, dtype=torch.float64, device=grads.device)
-    parts = [grads[:, :whole].reshape(count, -1, chunk)] if whole else []
-    if whole < size:
-        parts.append(grads[:, whole:].unsqueeze(1))
+    parts = [grads[:, :chunked].reshape(count, -1, chunk)] if chunked else []
+    if chunked < size:
+        parts.append(grads[:, chunked:].unsqueeze(1))
     for part in parts:
         norms = torch.linalg.vector_norm(part, ord=order, dim=2).double()
         total += (norms if order == 1 else norms.square_()).sum(1)

@@ -42,27 +42,27 @@ def check_rule(rule: GradSampler, layer: nn.Module, inputs: Tensor) -> None:
     """
     if not isinstance(inputs, Tensor) or inputs.ndim == 0 or len(inputs) < 2:
         raise ArgumentError("inputs must be a tensor of two or more examples: pass made-up ones, such as torch.randn.")
-    own = copy.deepcopy(layer).double()
-    if not rule.is_for(own):
+    exact_layer = copy.deepcopy(layer).double()
+    if not rule.is_for(exact_layer):
         raise ArgumentError(
             f"a rule is for a layer without parts, whose parameters it names ({', '.join(rule.parameters)}), got a "
             f"{type(layer).__name__} that is not: name its parameters, or leave it to be run example by example."
         )
-    met = inputs.detach().clone()
-    met = met.double() if met.is_floating_point() else met
-    _check_rows(rule, own, met, "for every example")
+    exact_inputs = inputs.detach().clone()
+    exact_inputs = exact_inputs.double() if exact_inputs.is_floating_point() else exact_inputs
+    _check_rows(rule, exact_layer, exact_inputs, "for every example")
     if rule.positions:
         try:
-            several = torch.stack([met, met.flip(0)], 1)
-            own(several)
+            several = torch.stack([exact_inputs, exact_inputs.flip(0)], 1)
+            exact_layer(several)
         except Exception as error:
             raise GuaranteeError(
                 f"{type(layer).__name__} does not take positions between the examples and its own dimensions: leave "
                 "positions out of its rule."
             ) from error
-        _check_rows(rule, own, several, "over positions")
+        _check_rows(rule, exact_layer, several, "over positions")
     if rule.settings is not None:
-        _check_settings(rule, own, met)
+        _check_settings(rule, exact_layer, exact_inputs)
 
 
 def _check_rows(rule: GradSampler, layer: nn.Module, inputs: Tensor, how: str) -> None:
@@ -73,9 +73,9 @@ def _check_rows(rule: GradSampler, layer: nn.Module, inputs: Tensor, how: str) -
             "example by example."
         )
     gradients = _drawn(output)
-    rows = rule.grad_samples(layer, inputs, gradients, len(inputs))
+    grads = rule.grad_samples(layer, inputs, gradients, len(inputs))
     parameters = dict(layer.named_parameters())
-    missing = sorted(parameters.keys() - rows.keys())
+    missing = sorted(parameters.keys() - grads.keys())
     if missing:
         raise GuaranteeError(f"the formula gives no gradients for parameter {missing[0]!r}: return all by their names.")
     for name, parameter in parameters.items():
@@ -83,7 +83,7 @@ def _check_rows(rule: GradSampler, layer: nn.Module, inputs: Tensor, how: str) -
             torch.autograd.grad(layer(inputs[at : at + 1]), parameter, gradients[at : at + 1])[0].flatten()
             for at in range(len(inputs))
         ]
-        if not _same(rows[name].dense(), torch.stack(alone)):
+        if not _same(grads[name].dense(), torch.stack(alone)):
             raise GuaranteeError(
                 f"the formula gives parameter {name!r} other gradients than autograd {how}: return row i of example i "
                 "alone, of the shape of the parameter, summed over all else."
@@ -152,13 +152,13 @@ def convolution(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str
     padded, kernel, stride, dilation = planar(layer, inputs)
     planes = gradients.unsqueeze(2) if isinstance(layer, nn.Conv1d) else gradients
     if grad_sample_kernels.usable(planes, len(planes) * layer.groups):
-        whole, squares = grad_sample_kernels.convolution_grad_samples(
+        dense, squares = grad_sample_kernels.convolution_grad_samples(
             padded, planes, kernel, stride, dilation, layer.groups
         )
-        made: dict[str, GradSamples] = {"weight": DenseGrads(whole, squares=squares)}
+        grads_of: dict[str, GradSamples] = {"weight": DenseGrads(dense, squares=squares)}
     else:
-        made = {"weight": convolution_grad_samples(padded, planes, kernel, stride, dilation, layer.groups)}
-    return made if layer.bias is None else {**made, "bias": DenseGrads(gradients.flatten(2).sum(2))}
+        grads_of = {"weight": convolution_grad_samples(padded, planes, kernel, stride, dilation, layer.groups)}
+    return grads_of if layer.bias is None else {**grads_of, "bias": DenseGrads(gradients.flatten(2).sum(2))}
 
 
 def _channel_norm(normalised: Tensor, gradients: Tensor) -> dict[str, GradSamples]:
@@ -234,25 +234,25 @@ def convolution_grad_samples(
     later = dilation[0] if stride[0] == 1 else 1
     shifts, entries = tall // apart, channels * wide
     most = high + (shifts - 1) * later
-    whole = groups * apart * entries * most * across
-    several = count if padded.is_cuda else max(1, min(count, _AT_A_TIME // whole))
+    work = groups * apart * entries * most * across
+    several = count if padded.is_cuda else max(1, min(count, _AT_A_TIME // work))
     lines = padded.new_empty(several, groups, apart, channels, wide, most, across)
     pieces = planes.reshape(count * groups, outputs, high * across).mT
-    made = padded.new_empty(shifts, count * groups, apart * entries, outputs)  # few outputs: faster this way round
+    products = padded.new_empty(shifts, count * groups, apart * entries, outputs)  # few outputs: faster this way round
     example, channel, line, column = padded.stride()
     steps = (example, channels * channel, channel, column * dilation[1], line * stride[0], column * stride[1])
     for start in range(0, count, several):
         here = min(several, count - start)
         for first in range(apart):
             at = padded.storage_offset() + start * example + first * dilation[0] * line
-            met = padded.as_strided((here, groups, channels, wide, most, across), steps, at)
-            lines[:here, :, first].copy_(met)
-        own = slice(start * groups, (start + here) * groups)
+            windows = padded.as_strided((here, groups, channels, wide, most, across), steps, at)
+            lines[:here, :, first].copy_(windows)
+        group_slice = slice(start * groups, (start + here) * groups)
         for shift in range(shifts):
-            strides = (whole // groups, most * across, 1)
+            strides = (work // groups, most * across, 1)
             read = lines.as_strided((here * groups, apart * entries, high * across), strides, shift * later * across)
-            torch.bmm(read, pieces[own], out=made[shift, own])
-    grads = SlicedGrads(made.view(shifts, count, -1), (groups, apart, channels, wide, outputs), (1, 5, 3, 0, 2, 4))
+            torch.bmm(read, pieces[group_slice], out=products[shift, group_slice])
+    grads = SlicedGrads(products.view(shifts, count, -1), (groups, apart, channels, wide, outputs), (1, 5, 3, 0, 2, 4))
     return DenseGrads(grads.dense()) if padded.is_cuda else grads  # kernels for GPUs read gradients as they lie
 
 
@@ -268,8 +268,8 @@ _TRIED: dict[type[nn.Module], GradSampler | None] = {}
 def _scaled(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, Tensor]:
     width = gradients.shape[-1]
     with in_place(layer, {"weight": gradients.new_ones(width)}):
-        made = type(layer).forward(layer, inputs)
-    return {"weight": (gradients * made).reshape(len(made), -1, width).sum(1)}
+        output = type(layer).forward(layer, inputs)
+    return {"weight": (gradients * output).reshape(len(output), -1, width).sum(1)}
 
 
 def scaling_norm_sampler(kind: type[nn.Module]) -> GradSampler | None:
@@ -293,8 +293,8 @@ def _tried(kind: type[nn.Module]) -> GradSampler | None:
     try:
         with torch.device("cpu"), torch.enable_grad():
             layer = kind(6)
-            own = {name: value for name, value in vars(layer).items() if name != "training" and name[0] != "_"}
-            settings = tuple(own) if all(isinstance(value, _PLAIN) for value in own.values()) else None
+            attributes = {name: value for name, value in vars(layer).items() if name != "training" and name[0] != "_"}
+            settings = tuple(attributes) if all(isinstance(value, _PLAIN) for value in attributes.values()) else None
             sampler = GradSampler(formula=_scaled, parameters=("weight",), positions=True, settings=settings)
             nn.init.normal_(layer.get_parameter("weight"), generator=draw)
             check_rule(sampler, layer, torch.randn(3, 6, generator=draw))
@@ -306,13 +306,13 @@ def _tried(kind: type[nn.Module]) -> GradSampler | None:
 @contextmanager
 def in_place(module: nn.Module, tensors: Mapping[str, Tensor]) -> Iterator[None]:
     """Let a module find tensors where its parameters are."""
-    held: dict[str, Any] = module._parameters  # noqa: SLF001 - as torch.func.functional_call does
-    before = {name: held[name] for name in tensors}
+    parameters: dict[str, Any] = module._parameters  # noqa: SLF001 - as torch.func.functional_call does
+    before = {name: parameters[name] for name in tensors}
     try:
-        held.update(tensors)
+        parameters.update(tensors)
         yield
     finally:
-        held.update(before)
+        parameters.update(before)
 
 
 def _padded_with_zeros(layer: nn.Module) -> bool:

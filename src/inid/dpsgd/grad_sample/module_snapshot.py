@@ -83,13 +83,13 @@ class ModuleSnapshot:
 
 def parts_of(module: nn.Module) -> list[nn.Module]:
     """All parts of a model, each once: `modules()` in no particular order and in a tenth of the time."""
-    found, waiting = dict[int, nn.Module](), [module]
+    parts, waiting = dict[int, nn.Module](), [module]
     while waiting:
         part = waiting.pop()
-        if id(part) not in found:
-            found[id(part)] = part
+        if id(part) not in parts:
+            parts[id(part)] = part
             waiting += [child for child in part._modules.values() if child is not None]  # noqa: SLF001 - children() is slow
-    return list(found.values())
+    return list(parts.values())
 
 
 def follows_weights(layer: nn.Module) -> bool:
@@ -104,7 +104,7 @@ def tensors_of(parts: Iterable[nn.Module], *, sharded: bool = False) -> list[Ten
         tensor
         for layer in parts
         if not follows_weights(layer)
-        for held in (layer._buffers, layer._parameters)  # noqa: SLF001 - the quickest way, in every forward
-        for tensor in held.values()
-        if tensor is not None and not (sharded and held is layer._parameters)  # noqa: SLF001 - as above
+        for tensors in (layer._buffers, layer._parameters)  # noqa: SLF001 - the quickest way, in every forward
+        for tensor in tensors.values()
+        if tensor is not None and not (sharded and tensors is layer._parameters)  # noqa: SLF001 - as above
     ]

@@ -67,8 +67,8 @@ class Recurrence(NamedTuple):
 def _entered(values: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """What enters the gates, at all positions in one product."""
     flat = values.flatten(0, 1)
-    made = flat @ weight.T if bias is None else torch.addmm(bias, flat, weight.T)
-    return made.view(*values.shape[:2], -1)
+    product = flat @ weight.T if bias is None else torch.addmm(bias, flat, weight.T)
+    return product.view(*values.shape[:2], -1)
 
 
 def _before(start: Tensor, states: Tensor) -> Tensor:
@@ -111,9 +111,9 @@ def _lstm_flow(x: Tensor, output: Tensor, start: States, weights: Weights, flowe
     gates[:, :, :2].sigmoid_(), gates[:, :, 2].tanh_(), gates[:, :, 3].sigmoid_()
     i, f, g, o = gates.unbind(2)
     cells = i * g
-    kept, cell = f.unbind(), c0
-    for own, forget in zip(cells.unbind(), kept, strict=True):
-        cell = own.addcmul_(forget, cell)
+    forget_gates, cell = f.unbind(), c0
+    for candidate, forget in zip(cells.unbind(), forget_gates, strict=True):
+        cell = candidate.addcmul_(forget, cell)
     bent = cells.tanh()
     slope = torch.addcmul(o, o * bent, bent, value=-1)  # of h by c
     # By what the gates' gradients follow from those of c, and of h for the last.
@@ -122,13 +122,13 @@ def _lstm_flow(x: Tensor, output: Tensor, start: States, weights: Weights, flowe
     torch.mul(_closing(f), _before(c0, cells), out=by[:, :, 1])
     torch.addcmul(i, i * g, g, value=-1, out=by[:, :, 2])
     torch.mul(_closing(o), bent, out=by[:, :, 3])
-    made = torch.empty_like(by)
+    gradient = torch.empty_like(by)
     states = torch.empty_like(flowed)
     inner = states if weights.projection is None else flowed.new_empty(cells.shape)
     d_h, d_c = ends[0], ends[1].clone()
-    walk = list(zip(*(each.unbind() for each in (flowed, states, inner, slope, by, made, f)), strict=True))
-    for own, state, within, bend, by_gate, gate, forget in reversed(walk):
-        torch.add(own, d_h, out=state)
+    walk = list(zip(*(each.unbind() for each in (flowed, states, inner, slope, by, gradient, f)), strict=True))
+    for candidate, state, within, bend, by_gate, gate, forget in reversed(walk):
+        torch.add(candidate, d_h, out=state)
         if weights.projection is not None:
             torch.mm(state, weights.projection, out=within)
         d_c.addcmul_(within, bend)
@@ -136,42 +136,42 @@ def _lstm_flow(x: Tensor, output: Tensor, start: States, weights: Weights, flowe
         torch.mul(within, by_gate[:, 3], out=gate[:, 3])
         d_c.mul_(forget)
         d_h = _flat(gate) @ weights.h
-    made = _flat(made)
-    return Flow(made, made, (d_h, d_c), before, None if weights.projection is None else (states, o * bent))
+    gradient = _flat(gradient)
+    return Flow(gradient, gradient, (d_h, d_c), before, None if weights.projection is None else (states, o * bent))
 
 
 def _gru_flow(x: Tensor, output: Tensor, start: States, weights: Weights, flowed: Tensor, ends: States) -> Flow:
     before = _before(start[0], output)
-    met = _apart(_entered(x, weights.x, weights.x_bias), 3)
-    own = _apart(_entered(before, weights.h, weights.h_bias), 3)
-    r, z = met[:, :, :2].add_(own[:, :, :2]).sigmoid_().unbind(2)
-    n = met[:, :, 2].addcmul_(r, own[:, :, 2]).tanh_()
+    input_gates = _apart(_entered(x, weights.x, weights.x_bias), 3)
+    hidden_gates = _apart(_entered(before, weights.h, weights.h_bias), 3)
+    r, z = input_gates[:, :, :2].add_(hidden_gates[:, :, :2]).sigmoid_().unbind(2)
+    n = input_gates[:, :, 2].addcmul_(r, hidden_gates[:, :, 2]).tanh_()
     new = torch.addcmul(1 - z, (1 - z).mul_(n), n, value=-1)  # of h by what enters n
-    by = torch.empty_like(own)
-    torch.mul(_closing(r).mul_(own[:, :, 2]), new, out=by[:, :, 0])
+    by = torch.empty_like(hidden_gates)
+    torch.mul(_closing(r).mul_(hidden_gates[:, :, 2]), new, out=by[:, :, 0])
     torch.mul(_closing(z), before - n, out=by[:, :, 1])
     torch.mul(new, r, out=by[:, :, 2])
-    made, states = torch.empty_like(by), torch.empty_like(flowed)
+    gradient, states = torch.empty_like(by), torch.empty_like(flowed)
     d_h = ends[0]
-    walk = list(zip(*(each.unbind() for each in (flowed, states, by, made, z)), strict=True))
+    walk = list(zip(*(each.unbind() for each in (flowed, states, by, gradient, z)), strict=True))
     for back, state, by_gate, gate, stays in reversed(walk):
         torch.add(back, d_h, out=state)
         torch.mul(state[:, None], by_gate, out=gate)
         d_h = torch.addmm(state * stays, _flat(gate), weights.h)
-    entering = made.clone()
+    entering = gradient.clone()
     torch.mul(states, new, out=entering[:, :, 2])
-    return Flow(_flat(entering), _flat(made), (d_h,), before)
+    return Flow(_flat(entering), _flat(gradient), (d_h,), before)
 
 
 def _plain_flow(slope: Callable[[Tensor], Tensor]) -> FlowBack:
     def flow(x: Tensor, output: Tensor, start: States, weights: Weights, flowed: Tensor, ends: States) -> Flow:
         del x
-        by, made, d_h = slope(output), torch.empty_like(flowed), ends[0]
-        walk = list(zip(*(each.unbind() for each in (flowed, by, made)), strict=True))
-        for own, by_gate, gate in reversed(walk):
-            torch.mul(own + d_h, by_gate, out=gate)
+        by, gradient, d_h = slope(output), torch.empty_like(flowed), ends[0]
+        walk = list(zip(*(each.unbind() for each in (flowed, by, gradient)), strict=True))
+        for d_out, by_gate, gate in reversed(walk):
+            torch.mul(d_out + d_h, by_gate, out=gate)
             d_h = gate @ weights.h
-        return Flow(made, made, (d_h,), _before(start[0], output))
+        return Flow(gradient, gradient, (d_h,), _before(start[0], output))
 
     return flow
 
@@ -220,8 +220,8 @@ def serves_cell(
 def _is_plain(layer: nn.Module, forward: Callable[..., Any], kinds: tuple[type[nn.Module], ...]) -> bool:
     """Whether a layer is one of some kinds as torch has it."""
     # A replaced forward may compute something else, and so may a subclass; a weight may be made from others.
-    own = type(layer) in kinds and getattr(forward, "__func__", None) is type(layer).forward
-    if not own or next(layer.children(), None) is not None:
+    is_own = type(layer) in kinds and getattr(forward, "__func__", None) is type(layer).forward
+    if not is_own or next(layer.children(), None) is not None:
         return False
     # Gradients come by name: of a weight with two names they would be those of one use.
     weights = [weight for _, weight in layer.named_parameters(remove_duplicate=False)]
@@ -250,16 +250,18 @@ def run_recurrent(layer: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any
     for at in range(layer.num_layers):
         if at and layer.dropout:
             flowing = functional.dropout(flowing, layer.dropout, layer.training)
-        made = []
+        outputs = []
         for end in directions:
             names = _names(layer, f"_l{at}{end}")
             weights = [None if name is None else getattr(layer, name).detach() for name in names]
-            own = [state[len(ends)] for state in states]
-            met = flowing.flip(0) if end else flowing
-            output, *last = _Direction.apply(layer.mode, names, collect, _anchor(x), met, len(own), *own, *weights)  # type: ignore[no-untyped-call]
-            made.append(output.flip(0) if end else output)
+            initial = [state[len(ends)] for state in states]
+            sequence = flowing.flip(0) if end else flowing
+            output, *last = _Direction.apply(
+                layer.mode, names, collect, _anchor(x), sequence, len(initial), *initial, *weights
+            )  # type: ignore[no-untyped-call]
+            outputs.append(output.flip(0) if end else output)
             ends.append(last)
-        flowing = made[0] if len(made) == 1 else torch.cat(made, -1)
+        flowing = outputs[0] if len(outputs) == 1 else torch.cat(outputs, -1)
     left = tuple(torch.stack(each) for each in zip(*ends, strict=True))
     return flowing.transpose(0, 1), left if layer.mode == "LSTM" else left[0]
 
@@ -312,10 +314,10 @@ class _Direction(torch.autograd.Function):
         ctx: Any, mode: str, names: list[str | None], collect: Collect, _: Tensor, x: Tensor, states: int, *rest: Any
     ) -> tuple[Tensor, ...]:
         start, weights = rest[:states], Weights(*rest[states:])
-        made = RECURRENCES[mode].kernel(x, start, weights)
+        output = RECURRENCES[mode].kernel(x, start, weights)
         ctx.mode, ctx.names, ctx.collect, ctx.states = mode, names, collect, states
-        ctx.save_for_backward(x, made[0], *rest)
-        return made
+        ctx.save_for_backward(x, output[0], *rest)
+        return output
 
     @staticmethod
     @once_differentiable

@@ -57,13 +57,13 @@ class Waiting:
 
     def add(self, kind: Kind, unit: Unit, inputs: Tensor, gradients: Tensor) -> bool:
         """Let a layer wait; says whether it may."""
-        if (held := self.kinds.get(kind)) is None:
+        if (waiting := self.kinds.get(kind)) is None:
             if not kind.layers:
                 return False
-            held = self.kinds[kind] = []
-        if len(held) >= kind.layers:
+            waiting = self.kinds[kind] = []
+        if len(waiting) >= kind.layers:
             return False
-        held.append((unit, inputs, gradients))
+        waiting.append((unit, inputs, gradients))
         self.size += kind.size
         return True
 
@@ -71,12 +71,15 @@ class Waiting:
         """What waits, kind by kind, with the examples of each kind's layers one after another; nothing waits then."""
         self.size = 0
         while self.kinds:
-            _, held = self.kinds.popitem()
-            units = [unit for unit, _, _ in held]
-            inputs, gradients = held[0][1:]
-            if len(held) > 1:
-                inputs, gradients = torch.cat([met for _, met, _ in held]), torch.cat([back for *_, back in held])
-            del held  # not beside the copy
+            _, waiting = self.kinds.popitem()
+            units = [unit for unit, _, _ in waiting]
+            inputs, gradients = waiting[0][1:]
+            if len(waiting) > 1:
+                inputs, gradients = (
+                    torch.cat([inputs_of_layer for _, inputs_of_layer, _ in waiting]),
+                    torch.cat([back for *_, back in waiting]),
+                )
+            del waiting  # not beside the copy
             yield units, inputs, gradients
 
 
@@ -123,14 +126,14 @@ class JointStack(_Stack):
         return raised(self._by_layer(self.grads.powers(order)).sum(0), len(self.places))
 
     def allowances(self) -> Tensor | None:
-        own = self.grads.allowances()
-        return None if own is None else torch.linalg.vector_norm(self._by_layer(own), dim=0)
+        each = self.grads.allowances()
+        return None if each is None else torch.linalg.vector_norm(self._by_layer(each), dim=0)
 
     def bounds(self) -> Bounds:
-        own = self.grads.bounds()
-        squares = self._by_layer(own.squares).transpose(0, 1).flatten(1)
-        whole = None if own.whole is None else torch.linalg.vector_norm(self._by_layer(own.whole), dim=0)
-        return Bounds(squares, whole, own.part)
+        of_grads = self.grads.bounds()
+        squares = self._by_layer(of_grads.squares).transpose(0, 1).flatten(1)
+        length = None if of_grads.whole is None else torch.linalg.vector_norm(self._by_layer(of_grads.whole), dim=0)
+        return Bounds(squares, length, of_grads.part)
 
     def add_to(self, _place: Tensor, factors: Tensor, limit: float) -> None:
         self.grads.add_apart(self.places, factors.repeat(len(self.places)), limit)

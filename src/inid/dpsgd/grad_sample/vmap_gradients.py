@@ -103,12 +103,12 @@ def run_with_parameters_per_example(
     def one(own: dict[str, Tensor], *alone: Any) -> tuple[Any, ...]:
         own_args, own_kwargs = pytree.tree_unflatten(objects.copied(alone), form)
         under = {f"layer.{name}": leaf for name, leaf in own.items()}
-        made, shape = pytree.tree_flatten(functional_call(bare, under, own_args, own_kwargs))
+        leaves_out, shape = pytree.tree_flatten(functional_call(bare, under, own_args, own_kwargs))
         shapes.append(shape)
         # What is the same for all views has one entry, and is due once for each.
         return tuple(
             v if d is None or v.shape[d] >= views else v.expand(views, *v.shape[1:])
-            for v, d in zip(made, joined, strict=True)
+            for v, d in zip(leaves_out, joined, strict=True)
         )
 
     together, out_dims = None, cast("Any", tuple(joined))
@@ -118,9 +118,9 @@ def run_with_parameters_per_example(
             state = None if layer in looped else rng_state([v.device for v in values if isinstance(v, Tensor)])
             try:
                 with _PlainAttention():
-                    whole = vmap(one, in_dims=(0, *split), out_dims=out_dims, randomness="different")
-                    made = whole(leaves, *apart)
-                together = [v if d is None else v.flatten(d, d + 1) for v, d in zip(made, joined, strict=True)]
+                    mapped = vmap(one, in_dims=(0, *split), out_dims=out_dims, randomness="different")
+                    outputs = mapped(leaves, *apart)
+                together = [v if d is None else v.flatten(d, d + 1) for v, d in zip(outputs, joined, strict=True)]
                 looped[layer] = False
             except (RuntimeError, ValueError, NotImplementedError):
                 if state is not None:  # as if it had not been tried, which it will not be again
@@ -164,7 +164,7 @@ class _Objects:
 
     def copied(self, values: Sequence[Any]) -> list[Any]:
         """The arguments for one example."""
-        made = list(values)
+        copies = list(values)
         for at, value in self._values.items():
             memo: dict[int, Any] = {}
             for leaf in output_leaves(value):
@@ -173,14 +173,14 @@ class _Objects:
                 elif isinstance(leaf, Tensor):  # by `clone`, through which gradients flow back
                     memo[id(leaf)] = leaf.clone()
             try:
-                made[at] = copy.deepcopy(value, memo)
+                copies[at] = copy.deepcopy(value, memo)
             except Exception as error:
                 raise GuaranteeError(
                     f"{self._layer} is called with a {type(value).__name__} that cannot be copied, so that one example "
                     "could find in it what another has left there: pass tensors, or an object that copy.deepcopy takes."
                 ) from error
-            self._origins.append((made[at], value))
-        return made
+            self._origins.append((copies[at], value))
+        return copies
 
     def check_shared(self) -> None:
         """Refuse a layer that has written to a tensor of all examples."""
@@ -192,9 +192,11 @@ class _Objects:
 
     def same(self, column: Sequence[Any]) -> Any:
         """What the layer returns besides tensors, which must be the same for all examples."""
-        found = [next((origin for own, origin in self._origins if own is each), each) for each in column]
-        first = found[0]
-        if all(each is first for each in found) or (isinstance(first, _PLAIN) and all(each == first for each in found)):
+        originals = [next((origin for copy, origin in self._origins if copy is each), each) for each in column]
+        first = originals[0]
+        if all(each is first for each in originals) or (
+            isinstance(first, _PLAIN) and all(each == first for each in originals)
+        ):
             return first
         raise GuaranteeError(
             f"{self._layer} returns a {type(first).__name__} of its own for every example: return tensors, with the "

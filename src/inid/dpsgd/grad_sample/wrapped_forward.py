@@ -82,8 +82,8 @@ def frozen(unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwarg
     if output.requires_grad:
         return output
     # The layers of torch give back what they have just made, which nobody else holds.
-    own = unit.rule is not None and type(unit.layer).__module__.startswith("torch.nn.") and output._base is None  # noqa: SLF001 - whether it is a view
-    return _started(output, own=own and not any(output is arg for arg in args))
+    fresh = unit.rule is not None and type(unit.layer).__module__.startswith("torch.nn.") and output._base is None  # noqa: SLF001 - whether it is a view
+    return _started(output, own=fresh and not any(output is arg for arg in args))
 
 
 def _let_require(parameters: Iterable[nn.Parameter], wanted: bool) -> None:
@@ -186,14 +186,14 @@ class Kept:
     __slots__ = ("_node", "_tensor", "_version")
 
     def __init__(self, tensor: Tensor) -> None:
-        own = tensor.detach()
+        detached = tensor.detach()
         self._node: Tensor | None = None
         self._tensor: Tensor | None = None
         if _hooks_at_work():
             # Held is the output, not its `grad_fn`: some versions of torch free what a node has saved with its output.
-            self._node = cast("Tensor", _Keep.apply(_ANCHOR, own))  # type: ignore[no-untyped-call]
+            self._node = cast("Tensor", _Keep.apply(_ANCHOR, detached))  # type: ignore[no-untyped-call]
         else:
-            self._tensor, self._version = own, own._version  # noqa: SLF001 - the only way to see a change in place
+            self._tensor, self._version = detached, detached._version  # noqa: SLF001 - the only way to see a change in place
 
     def read(self) -> Tensor:
         """The tensor as it was."""
@@ -247,8 +247,8 @@ def run_with_sampler(
     """What the layer gives."""
     args = narrowed(cast("GradSampler", unit.rule), args)
     output: Tensor = frozen(unit, forward, args, kwargs)
-    kept = Kept(stored(cast("Tensor", first_tensor(args, kwargs)), output))
-    on_gradient(output, partial(flowed, kept))
+    stored_input = Kept(stored(cast("Tensor", first_tensor(args, kwargs)), output))
+    on_gradient(output, partial(flowed, stored_input))
     return output
 
 

@@ -46,14 +46,14 @@ def kept_tensors(module: nn.Module, known: Iterable[int] = ()) -> list[Tensor]:
 
     Those with gradients reach nothing: only outputs enter a private loss.
     """
-    kept = [
+    tensors = [
         value
         for part in parts_of(module)
         for name, value in vars(part).items()
         if name not in MODULES_OWN and isinstance(value, (Tensor, list, tuple, dict))
     ]
     ours = {*known, *map(id, tensors_of(parts_of(module)))}
-    leaves = [leaf for leaf in pytree.tree_leaves(kept) if isinstance(leaf, Tensor) and id(leaf) not in ours]
+    leaves = [leaf for leaf in pytree.tree_leaves(tensors) if isinstance(leaf, Tensor) and id(leaf) not in ours]
     return [leaf for leaf in leaves if leaf.ndim and not leaf.requires_grad]
 
 
@@ -95,26 +95,26 @@ class AttributeSnapshot:
         self._seen = {id(each) for each in module.parameters()}
         self._theirs: list[Any] = []  # keeps what was seen alive: another could get its id
         for where, part in module.named_modules():
-            own = {name: value for name, value in vars(part).items() if name not in MODULES_OWN}
-            self._holders.append((vars(part), own, MODULES_OWN))
+            attributes = {name: value for name, value in vars(part).items() if name not in MODULES_OWN}
+            self._holders.append((vars(part), attributes, MODULES_OWN))
             buffers = part._buffers  # noqa: SLF001 - as torch keeps them, to be put back
             self._holders.append((buffers, dict(buffers), frozenset()))
-            for name, value in (*own.items(), *buffers.items()):
+            for name, value in (*attributes.items(), *buffers.items()):
                 kind = "buffer" if name in buffers else "attribute"
                 self._leaves = self.entries[f"{kind} {name!r} of module {where!r} ({type(part).__name__})"] = []
                 self._note(value, 0)
 
     def put_back(self) -> None:
         """Make it again what it was."""
-        for holder, held, besides in self._holders:
-            _refill(holder, held, besides)
-        for original, held in self._copies:
+        for holder, contents, besides in self._holders:
+            _refill(holder, contents, besides)
+        for original, contents in self._copies:
             if isinstance(original, np.ndarray):
-                if original.shape == held.shape and original.flags.writeable:
-                    original[...] = held
-            elif original.shape != held.shape or not _equal(original.detach(), held):
+                if original.shape == contents.shape and original.flags.writeable:
+                    original[...] = contents
+            elif original.shape != contents.shape or not _equal(original.detach(), contents):
                 with suppress(RuntimeError):  # what torch lets nobody write to
-                    original.data.copy_(held)
+                    original.data.copy_(contents)
 
     def differs(self, other: "AttributeSnapshot", start: "AttributeSnapshot | None" = None) -> str | None:
         """The first attribute that differs, by name; None if all agree. Tensors newer than `start` may be outputs."""

@@ -41,8 +41,8 @@ class Shapes:
         if self.selected is not None and self.selected.follow(arguments, output):
             raise OtherwiseDividedError(unit)
         derived = any(isinstance(leaf, Tensor) and leaf.requires_grad for leaf in arguments)
-        made = [] if unit.rule is not None else pytree.tree_leaves(output)
-        self.calls.append((unit, list(map(_shape, arguments)), list(map(_shape, made)), derived))
+        leaves = [] if unit.rule is not None else pytree.tree_leaves(output)
+        self.calls.append((unit, list(map(_shape, arguments)), list(map(_shape, leaves)), derived))
 
     @property
     def units(self) -> list[Unit]:

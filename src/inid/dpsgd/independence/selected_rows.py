@@ -63,14 +63,14 @@ class SelectedRows(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        made = func(*args, **kwargs)
+        output = func(*args, **kwargs)
         name = getattr(func, "__name__", "")
-        if name == "__get__" and not isinstance(made, Tensor):  # a shape, a type
-            return made
+        if name == "__get__" and not isinstance(output, Tensor):  # a shape, a type
+            return output
         leaves = pytree.tree_leaves((args, kwargs))
         label = self._label(leaves)
         if not label:
-            return made
+            return output
         if name in _READING:
             self._read = self._read or not args[0].is_floating_point()
         elif self._selects(name, args, kwargs):
@@ -79,8 +79,8 @@ class SelectedRows(TorchFunctionMode):
             label = self._labels[id(args[0])][0]
         elif name in _PUTTING:
             label = _OF_EXAMPLES
-        self._note(label, made)
-        return made
+        self._note(label, output)
+        return output
 
     def _selects(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         if name in _SELECTING or "unique" in name:

@@ -81,43 +81,43 @@ def fix(module: nn.Module) -> nn.Module:
 
 def _group_norm(batch_norm: _BatchNorm) -> nn.GroupNorm:
     channels = batch_norm.num_features
-    made = nn.GroupNorm(_groups(batch_norm), channels, eps=batch_norm.eps, affine=batch_norm.affine)
+    replacement = nn.GroupNorm(_groups(batch_norm), channels, eps=batch_norm.eps, affine=batch_norm.affine)
     if batch_norm.affine:
-        made.weight, made.bias = batch_norm.weight, batch_norm.bias
-    return made
+        replacement.weight, replacement.bias = batch_norm.weight, batch_norm.bias
+    return replacement
 
 
 def _problems(part: nn.Module) -> list[str]:
-    found = []
+    problems = []
     if isinstance(part, _BatchNorm) and (part.training or part.running_mean is None):
-        found.append(
+        problems.append(
             "normalises over the batch, so one example changes the gradients of the others: replace it by "
             f"nn.GroupNorm({_groups(part)}, {part.num_features}), or call dpsgd.fix(model); or keep the "
             "statistics of public data by its eval(), also after train() of the model"
         )
     if isinstance(part, _InstanceNorm) and part.track_running_stats:
-        found.append("keeps running statistics of the examples without noise: pass track_running_stats=False")
+        problems.append("keeps running statistics of the examples without noise: pass track_running_stats=False")
     if getattr(part, "batch_first", True) is False:
-        found.append("has the examples in its second dimension: pass batch_first=True")
+        problems.append("has the examples in its second dimension: pass batch_first=True")
     if isinstance(part, (nn.Embedding, nn.EmbeddingBag)) and part.max_norm is not None:
-        found.append("rescales the lines that a batch looks up, without noise: leave max_norm out")
+        problems.append("rescales the lines that a batch looks up, without noise: leave max_norm out")
     if isinstance(part, (nn.Embedding, nn.EmbeddingBag)) and part.sparse:
-        found.append("makes sparse gradients, which cannot be clipped by example: leave sparse out")
+        problems.append("makes sparse gradients, which cannot be clipped by example: leave sparse out")
     if isinstance(part, (nn.Softmax, nn.LogSoftmax, nn.Softmin)) and part.dim in {None, 0}:
-        found.append("normalises over the examples, or may: pass dim=-1, or the dimension you mean")
+        problems.append("normalises over the examples, or may: pass dim=-1, or the dimension you mean")
     if isinstance(part, torch.jit.ScriptModule):
-        found.append("runs as compiled code, in which layers cannot be reached: pass the module before torch.jit")
+        problems.append("runs as compiled code, in which layers cannot be reached: pass the module before torch.jit")
     if type(part).__name__ == "FullyShardedDataParallel":
-        found.append("flattens the parameters of several layers into one: use torch.distributed.fsdp.fully_shard")
-    found += [
+        problems.append("flattens the parameters of several layers into one: use torch.distributed.fsdp.fully_shard")
+    problems += [
         "makes its weight before its forward, where its gradient cannot be clipped by example: use torch.nn.utils."
         + _MADE_BEFORE.get(type(hook).__name__, "parametrize with the mask")
         for hook in part._forward_pre_hooks.values()  # noqa: SLF001 - no other way
         if type(hook).__name__ in _MADE_BEFORE or isinstance(hook, BasePruningMethod)
     ]
     if any(isinstance(p, UninitializedParameter) for p in part.parameters(recurse=False)):
-        found.append("has no shape yet: run the model once on an example of your own making")
-    return found
+        problems.append("has no shape yet: run the model once on an example of your own making")
+    return problems
 
 
 _CHANNELS = 4  # of a group, at least

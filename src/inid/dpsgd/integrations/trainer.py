@@ -71,22 +71,22 @@ class PrivateTrainer(transformers.Trainer):
                 "sampling=dpsgd.Sampling(max_physical_batch_size=...) to make_private, which splits one, and "
                 "gradient_accumulation_steps=1."
             )
-        rows, parts = args.per_device_train_batch_size, args.gradient_accumulation_steps
+        batch_size, parts = args.per_device_train_batch_size, args.gradient_accumulation_steps
         args.gradient_accumulation_steps, args.max_grad_norm, args.ignore_data_skip = 1, 0, True
         if private is not None:
             settings["optimizers"] = (private.optimizer, (settings.get("optimizers") or (None, None))[1])
         super().__init__(model=model if private is None else private.module, args=args, **settings)
         if private is None:
-            own = dict(privacy or {})
+            options = dict(privacy or {})
             if parts > 1:
-                own["sampling"] = replace(own.get("sampling") or Sampling(), max_physical_batch_size=rows)
+                options["sampling"] = replace(options.get("sampling") or Sampling(), max_physical_batch_size=batch_size)
             private = make_private(
                 module=cast("Any", self.model),
                 optimizer=cast("Any", self.create_optimizer()),
                 data_loader=DataLoader(
-                    cast("Any", self.train_dataset), batch_size=rows * parts, collate_fn=self.data_collator
+                    cast("Any", self.train_dataset), batch_size=batch_size * parts, collate_fn=self.data_collator
                 ),
-                **{"epochs": round(args.num_train_epochs), **own},
+                **{"epochs": round(args.num_train_epochs), **options},
             )
             self.optimizer = private.optimizer
         self.private, self._row_loss = private, compute_loss_func
@@ -135,8 +135,8 @@ def _default_loss(model: nn.Module, logits: Tensor, labels: list[Tensor]) -> Cal
         )
     if labels[0].is_floating_point():
         return _squares if logits.shape != labels[0].shape else functional.mse_loss
-    whole: Any = model
-    predicts = getattr(whole, "can_generate", lambda: False)() and not whole.config.is_encoder_decoder
+    inner: Any = model
+    predicts = getattr(inner, "can_generate", lambda: False)() and not inner.config.is_encoder_decoder
     return partial(per_example_loss, shift=bool(predicts))
 
 

@@ -119,11 +119,11 @@ def boundable(wholes: Tensor) -> bool:
 def bounded(squares: Tensor, wholes: Tensor, kappa: float) -> tuple[Tensor, Tensor]:
     """Q + kappa S^2, and S, from the parts of Q and of S, shape (examples, parts); infinite where S or Q is."""
     squares, wholes, count = squares.contiguous(), wholes.contiguous(), squares.shape[0]
-    made = torch.empty(2, count, dtype=torch.float64, device=squares.device)
+    bounds = torch.empty(2, count, dtype=torch.float64, device=squares.device)
     bound_kernel[(count,)](
-        squares, wholes, made, count, squares.shape[1], wholes.shape[1], _up(kappa), _SLACK, TILE=128
+        squares, wholes, bounds, count, squares.shape[1], wholes.shape[1], _up(kappa), _SLACK, TILE=128
     )
-    return made[0], made[1]
+    return bounds[0], bounds[1]
 
 
 def _up(number: float) -> float:
@@ -153,12 +153,12 @@ def folded(vectors: Tensor, factors: Tensor, *, scaled: bool) -> Tensor:
 def folded_pair(gradients: Tensor, inputs: Tensor, factors: Tensor) -> tuple[Tensor, Tensor]:
     """`folded` gradients, scaled, and `folded` inputs, as they are."""
     inputs, gradients = inputs.contiguous(), gradients.contiguous()
-    _, positions, made = gradients.shape
-    lines, met = gradients.numel() // made, inputs.shape[2]
+    _, positions, outputs_size = gradients.shape
+    lines, inputs_size = gradients.numel() // outputs_size, inputs.shape[2]
     left, right = _lines(gradients), _lines(inputs)
-    tile, row_tile = _fold_tiles(max(made, met), lines)
-    tiles = -(-made // tile)
-    pair_kernel[(tiles + -(-met // tile), -(-lines // row_tile))](
+    tile, row_tile = _fold_tiles(max(outputs_size, inputs_size), lines)
+    tiles = -(-outputs_size // tile)
+    pair_kernel[(tiles + -(-inputs_size // tile), -(-lines // row_tile))](
         gradients,
         inputs,
         factors,
@@ -166,15 +166,15 @@ def folded_pair(gradients: Tensor, inputs: Tensor, factors: Tensor) -> tuple[Ten
         right,
         lines,
         positions,
-        made,
-        met,
+        outputs_size,
+        inputs_size,
         left.shape[1],
         right.shape[1],
         tiles,
         ROW_TILE=row_tile,
         TILE=tile,
     )
-    return left[:, :made], right[:, :met]
+    return left[:, :outputs_size], right[:, :inputs_size]
 
 
 def _lines(vectors: Tensor) -> Tensor:

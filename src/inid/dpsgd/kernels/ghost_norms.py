@@ -96,11 +96,11 @@ def gram_bound(inputs: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
     positions, last = inputs.shape[1], (inputs.shape[2], gradients.shape[2])
     if ghost_kernels.usable(inputs, gradients):
         return ghost_kernels.gram(inputs, gradients, _MOST_LENGTH)
-    whole = absolute_sum(inputs, gradients)
+    absolute = absolute_sum(inputs, gradients)
     total = (_dots(inputs) * _dots(gradients)).sum((1, 2))
     x, y = (chunked(size, CHUNKS[inputs.dtype], inputs.dtype) for size in last)
     kappa = (1 + x) * (1 + y) * (1 + positions**2 * 2.0**-52) - 1
-    return _up(total.clamp_min(0.0), kappa, whole), whole
+    return _up(total.clamp_min(0.0), kappa, absolute), absolute
 
 
 def _up(square: Tensor, kappa: float, whole: Tensor) -> Tensor:
@@ -111,12 +111,12 @@ def _up(square: Tensor, kappa: float, whole: Tensor) -> Tensor:
 
 def _dots(vectors: Tensor) -> Tensor:
     """Dot products between the positions of each example: chunks of columns, whose products are added in float64."""
-    made: Tensor | None = None
+    dots: Tensor | None = None
     for chunk in torch.split(vectors, CHUNKS[vectors.dtype], dim=2):
-        own = products(chunk, chunk.mT).double()
-        made = own if made is None else made.add_(own)
-    assert made is not None  # noqa: S101 - for the type checker: a layer has inputs
-    return made
+        chunk_dots = products(chunk, chunk.mT).double()
+        dots = chunk_dots if dots is None else dots.add_(chunk_dots)
+    assert dots is not None  # noqa: S101 - for the type checker: a layer has inputs
+    return dots
 
 
 def direct_bound(inputs: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor, float]:
@@ -124,14 +124,14 @@ def direct_bound(inputs: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor, flo
     gamma = rounded_product(0.0, argument_rounding(inputs.dtype), accumulated(inputs.shape[1], inputs.dtype))
     if ghost_kernels.usable(inputs, gradients):
         return *ghost_kernels.direct(inputs, gradients, _MOST_LENGTH), gamma
-    whole = absolute_sum(inputs, gradients)
+    absolute = absolute_sum(inputs, gradients)
     few = max(1, _SLICE // (inputs.shape[2] * gradients.shape[2]))
     squares = [
-        torch.linalg.vector_norm(products(own.mT, met), dim=(1, 2), dtype=torch.float64).square_()
-        for own, met in zip(torch.split(gradients, few), torch.split(inputs, few), strict=True)
+        torch.linalg.vector_norm(products(gradient.mT, input_part), dim=(1, 2), dtype=torch.float64).square_()
+        for gradient, input_part in zip(torch.split(gradients, few), torch.split(inputs, few), strict=True)
     ]
     total = torch.cat(squares) * (1 + 2.0**-30)
-    return _up(total, 0.0, whole), whole, gamma
+    return _up(total, 0.0, absolute), absolute, gamma
 
 
 def table_bound(tokens: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
@@ -147,8 +147,8 @@ def table_bound(tokens: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
     kappa = accumulated(gradients.shape[2] + tokens.shape[1] ** 2, torch.float64)
     if ghost_kernels.boundable(wholes):
         return ghost_kernels.bounded(squares.flatten(1), wholes, kappa)
-    whole, total = wholes.sum(1) * (1 + 2.0**-30), squares.sum((1, 2))
-    return _up(total.clamp_min(0.0), kappa, whole), whole
+    absolute, total = wholes.sum(1) * (1 + 2.0**-30), squares.sum((1, 2))
+    return _up(total.clamp_min(0.0), kappa, absolute), absolute
 
 
 def tied_bound(tokens: Tensor, table: Tensor, inputs: Tensor, gradients: Tensor, bounds: tuple[Tensor, ...]) -> Tensor:
@@ -156,8 +156,8 @@ def tied_bound(tokens: Tensor, table: Tensor, inputs: Tensor, gradients: Tensor,
     square_e, whole_e, square_g, whole_g = bounds
     dots = table.double() @ inputs.double().mT  # e_t . a_s
     lines = tokens.clamp_min(0)[:, None, :].expand(-1, gradients.shape[1], -1)
-    met = gradients.gather(2, lines).mT.double()  # g_s[k_t]
-    cross = torch.where((tokens >= 0)[:, :, None], dots * met, 0.0).sum((1, 2))
+    tied = gradients.gather(2, lines).mT.double()  # g_s[k_t]
+    cross = torch.where((tokens >= 0)[:, :, None], dots * tied, 0.0).sum((1, 2))
     kappa = accumulated(table.shape[2] + 2 + dots.shape[1] * dots.shape[2], torch.float64)
     total = square_e + square_g + 2 * cross
     off = torch.where(torch.isfinite(total), total.clamp_min(0.0), torch.inf)
@@ -173,10 +173,10 @@ def folded(vectors: Tensor, factors: Tensor, *, scaled: bool) -> Tensor:
         return ghost_kernels.folded(vectors, factors.float(), scaled=scaled)
     column = factors[:, None, None]
     if not vectors.is_cuda and bool((factors != 0).all()):  # nothing to leave out; to look would make a GPU wait
-        made = torch.mul(vectors, column, out=torch.empty_like(vectors)) if scaled else vectors
+        scaled_vectors = torch.mul(vectors, column, out=torch.empty_like(vectors)) if scaled else vectors
     else:
-        made = torch.where(column != 0, vectors * column if scaled else vectors, 0.0).to(vectors.dtype)
-    return made.flatten(0, 1)
+        scaled_vectors = torch.where(column != 0, vectors * column if scaled else vectors, 0.0).to(vectors.dtype)
+    return scaled_vectors.flatten(0, 1)
 
 
 def weighted_product(inputs: Tensor, gradients: Tensor, factors: Tensor) -> Tensor:
@@ -197,12 +197,12 @@ def add_products(places: Sequence[Tensor], inputs: Tensor, gradients: Tensor, fa
     left, right = ghost_kernels.folded_pair(gradients, inputs, factors.float())
     several, numbers = len(places), left.shape[1] * right.shape[1]
     if several > 1 and several * numbers <= _TOGETHER:  # one launch in place of many
-        made = products(left.view(several, -1, left.shape[1]).mT, right.view(several, -1, right.shape[1]))
-        torch._foreach_add_(list(places), list(made.flatten(1).unbind()), alpha=limit)  # as torch's own do
+        product = products(left.view(several, -1, left.shape[1]).mT, right.view(several, -1, right.shape[1]))
+        torch._foreach_add_(list(places), list(product.flatten(1).unbind()), alpha=limit)  # as torch's own do
         return True
-    for place, back, met in zip(places, left.chunk(several), right.chunk(several), strict=True):
-        whole = place.view(left.shape[1], right.shape[1])
-        torch.addmm(whole, back.mT, met, out_dtype=torch.float32, beta=1, alpha=limit, out=whole)
+    for place, back, right_part in zip(places, left.chunk(several), right.chunk(several), strict=True):
+        matrix = place.view(left.shape[1], right.shape[1])
+        torch.addmm(matrix, back.mT, right_part, out_dtype=torch.float32, beta=1, alpha=limit, out=matrix)
     return True
 
 

@@ -171,14 +171,14 @@ def norms_and_shares(
     first, second = squares[0].contiguous(), squares[-1].contiguous()
     count = first.shape[0]
     norms = torch.empty(count, dtype=torch.float64, device=first.device)
-    made = torch.empty(count, dtype=torch.float32, device=first.device)
+    shares = torch.empty(count, dtype=torch.float32, device=first.device)
     share_kernel[(count,)](
         first,
         second,
         norms if whole is None else whole,
         norms if padding is None else padding.view(torch.uint8),
         norms,
-        made,
+        shares,
         first.shape[1],
         second.shape[1],
         part * (1 + 2.0**-22),  # kernels get numbers as float32
@@ -189,7 +189,7 @@ def norms_and_shares(
         PADDED=padding is not None,
         TILE=16 if max(first.shape[1], second.shape[1]) <= 16 else 128,
     )
-    return norms, made
+    return norms, shares
 
 
 def _sum(grads: Tensor, factors: Tensor, scale: float, bound: float, *, held: bool) -> Tensor:

@@ -84,7 +84,7 @@ class RowLoss:
             )
         with torch.no_grad():
             sent = torch.autograd.grad(loss, [rows.leaves[at] for at in ends], allow_unused=True)
-        flowing = [(tensors[at], own) for at, own in zip(ends, sent, strict=True) if own is not None]
+        flowing = [(tensors[at], gradient) for at, gradient in zip(ends, sent, strict=True) if gradient is not None]
         return loss.detach(), partial(self._gradients.send_back, forward, flowing)
 
     def _identified(self, forward: ForwardPass, outputs: Any, targets: tuple[Any, ...]) -> _Rows:
@@ -162,7 +162,7 @@ class RowLoss:
                     )
             every = zip(leaves, rows.along, strict=True)
             apart = [leaf.unbind(at) if at is not None else [leaf] * rows.rows for leaf, at in every]
-            return torch.stack([one(*own) for own in zip(*apart, strict=True)])
+            return torch.stack([one(*row_leaves) for row_leaves in zip(*apart, strict=True)])
         except (IndexError, ValueError, TypeError) as error:
             raise GuaranteeError(
                 "loss_fn does not fit one row, or returns no tensor: it gets one row of the outputs and of every "
@@ -253,11 +253,11 @@ class _Reads(TorchFunctionMode):
         for leaf in pytree.tree_leaves((args, kwargs)):
             if isinstance(leaf, Tensor) and id(leaf) not in self._own:
                 self._note(leaf)
-        made = func(*args, **kwargs)
-        for leaf in [made] if isinstance(made, Tensor) else pytree.tree_leaves(made):
+        output = func(*args, **kwargs)
+        for leaf in [output] if isinstance(output, Tensor) else pytree.tree_leaves(output):
             if isinstance(leaf, Tensor):
                 self._own[id(leaf)] = leaf
-        return made
+        return output
 
     def _note(self, leaf: Tensor) -> None:
         if id(leaf) in self._before:

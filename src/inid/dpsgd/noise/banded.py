@@ -123,14 +123,14 @@ def _optimised(bands: int, steps: int) -> Series:
 
     start = square_root_coefficients(bands)[1:]
     # A descent that stops early gives a strategy that is a little worse, never one that is less private.
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-10})
-    best = found.x if found.fun <= objective(start)[0] else start
+    optimum = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 200, "ftol": 1e-10})
+    best = optimum.x if optimum.fun <= objective(start)[0] else start
     return _normalised(np.concatenate([[1.0], best]))
 
 
 def _normalised(c: Series) -> Series:
     """Coefficients over their norm, a little less if need be: the sum of squares of these very floats is at most 1."""
-    made = c / np.linalg.norm(c)
-    while sum(Fraction(each) ** 2 for each in made.tolist()) > 1:
-        made *= 1 - 2.0**-52
-    return np.asarray(made)
+    normalised = c / np.linalg.norm(c)
+    while sum(Fraction(each) ** 2 for each in normalised.tolist()) > 1:
+        normalised *= 1 - 2.0**-52
+    return np.asarray(normalised)

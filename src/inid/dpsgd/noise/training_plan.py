@@ -45,7 +45,7 @@ class TrainingPlan:
     chosen: TrainingChoice
 
     def __str__(self) -> str:
-        rows = [
+        lines = [
             f"{'*' if each is self.chosen else ' '} {each.correlation.bands:5d}  {each.noise_multiplier:10.3f}  "
             f"{each.ratio:13.3f}  {each.single_step:11.3f}  {each.correlation.bytes_per_parameter:19d}"
             for each in self.choices
@@ -55,7 +55,7 @@ class TrainingPlan:
                 f"{self.steps} steps at epsilon {self.promise.epsilon:g}, delta {self.promise.delta:g}",
                 "",
                 "  bands  multiplier  noise in sums  in one step  bytes per parameter",
-                *rows,
+                *lines,
                 "",
                 "* chosen; noise is over that of independent noise (1 band)",
             ]
@@ -113,12 +113,12 @@ def plan_training(
     promise = ApproxDP(arguments.real("epsilon", epsilon, above=0, cure="pass what the run may cost"), delta)
     steps, rate = rounds * max(1, round(examples / size)), Fraction(size, examples)
     if isinstance(correlation, Banded):
-        wanted = [correlation.bands]
+        bands = [correlation.bands]
     else:
         if correlation is not None:
             arguments.choice("correlation", correlation, ("auto",))
-        wanted = tried_bands(rate, steps)
-    choices = compared({1, *wanted}, rate, steps, promise.epsilon, promise.delta)
+        bands = tried_bands(rate, steps)
+    choices = compared({1, *bands}, rate, steps, promise.epsilon, promise.delta)
     return TrainingPlan(steps, promise, choices, best_of(choices, correlation))
 
 
@@ -141,11 +141,11 @@ def compared(
         each: noise_multiplier_for(
             target_epsilon=epsilon,
             target_delta=delta,
-            sample_rate=own.rate,
-            steps=own.blocks,
+            sample_rate=plan.rate,
+            steps=plan.blocks,
             accountant=accountant,
         )
-        for each, own in turns.items()
+        for each, plan in turns.items()
     }
     alone = needed[1] * Banded(1).error(steps)
     return tuple(
@@ -270,8 +270,8 @@ def chosen_correlation(
         single = correlation.single_step(steps)
         memory = (correlation.bands - 1) * bytes_held
         return Correlation(correlation.bands, groups, noise_multiplier, None, single, memory)
-    wanted = {correlation.bands} if isinstance(correlation, Banded) else tried_bands(sample_rate, steps)
-    choices = compared({1, *wanted}, sample_rate, steps, target[0], target[1], accountant)
+    candidates = {correlation.bands} if isinstance(correlation, Banded) else tried_bands(sample_rate, steps)
+    choices = compared({1, *candidates}, sample_rate, steps, target[0], target[1], accountant)
     best: TrainingChoice = best_of(choices, correlation)
     bands = best.correlation.bands
     return Correlation(

@@ -73,10 +73,10 @@ def _lying(two: torch.Size, three: torch.Size) -> tuple[int, int]:
     grown = {dimension: b - a for dimension, (a, b) in enumerate(zip(two, three, strict=True)) if a != b}
     if not grown:
         return 0, 0
-    (dimension, own), *others = grown.items()
-    if others or own < 0 or two[dimension] != 2 * own:
+    (dimension, length), *others = grown.items()
+    if others or length < 0 or two[dimension] != 2 * length:
         raise _not_by_rows()
-    return dimension, own
+    return dimension, length
 
 
 def _not_by_rows() -> ArgumentError:
@@ -89,8 +89,8 @@ def _not_by_rows() -> ArgumentError:
 def _selected(values: Tensor, dimension: int, entries: Tensor, *, pinned: bool) -> Tensor:
     if pinned and not values.is_cuda:  # written at once to where a GPU can fetch it
         shape = [*values.shape[:dimension], len(entries), *values.shape[dimension + 1 :]]
-        made = torch.empty(shape, dtype=values.dtype, device="cpu", pin_memory=True)
-        return torch.index_select(values, dimension, entries, out=made)
+        selected = torch.empty(shape, dtype=values.dtype, device="cpu", pin_memory=True)
+        return torch.index_select(values, dimension, entries, out=selected)
     return values.index_select(dimension, entries.to(values.device))
 
 
@@ -111,8 +111,8 @@ def check_collate(collate: Callable[[list[Any]], Any], sample: Any) -> None:
     leaves, form = pytree.tree_flatten(sample)
     for below in _BELOW:
         draw = np.random.default_rng(5)
-        made = [[_made_up(leaf, below, at, draw) for leaf in leaves] for at in range(_MADE + _OTHERS)]
-        examples = [pytree.tree_unflatten(each, form) for each in made]
+        samples = [[_made_up(leaf, below, at, draw) for leaf in leaves] for at in range(_MADE + _OTHERS)]
+        examples = [pytree.tree_unflatten(each, form) for each in samples]
         for seed in range(_TIMES):
             changed = examples[:_MADE]
             changed[_CHANGED] = examples[_MADE + seed % _OTHERS]
@@ -125,16 +125,16 @@ def check_collate(collate: Callable[[list[Any]], Any], sample: Any) -> None:
 
 def _mixed(collate: Callable[[list[Any]], Any], examples: list[Any], changed: list[Any], seed: int) -> bool:
     """Whether others' rows change with one of the examples."""
-    made = []
+    outputs = []
     for samples in (examples, changed, examples[:-1]):
         try:
             with seeded(seed):
                 collated = collate(copy.deepcopy(samples))
-                kept = cast("Any", np.random.get_state())[3:]  # noqa: NPY002 - what collate functions draw from
-                made.append((collated, (generator_states(), kept)))
+                rng_state = cast("Any", np.random.get_state())[3:]  # noqa: NPY002 - what collate functions draw from
+                outputs.append((collated, (generator_states(), rng_state)))
         except Exception:  # noqa: BLE001 - the function's own, on examples that it may never meet
             return False
-    (one, drawn), (other, drawn_then), (fewer, _) = made
+    (one, drawn), (other, drawn_then), (fewer, _) = outputs
     return drawn == drawn_then and _moved(one, other, fewer)
 
 
@@ -148,12 +148,12 @@ def _moved(one: Any, other: Any, fewer: Any) -> bool:
         if one.shape == other.shape == fewer.shape:  # likewise
             return not _equal(one, other)
         grown = [(at, size - less) for at, (size, less) in enumerate(zip(one.shape, fewer.shape, strict=False))]
-        grown = [(at, own) for at, own in grown if own]
+        grown = [(at, length) for at, length in grown if length]
         if one.shape != other.shape or one.ndim != fewer.ndim or len(grown) != 1:
             return False
-        ((at, own),) = grown
-        rows = [list(each.unflatten(at, (-1, own)).unbind(at)) for each in (one, other)]
-        return len(rows[0]) == _MADE and _too_few(*rows)
+        ((at, length),) = grown
+        parts = [list(each.unflatten(at, (-1, length)).unbind(at)) for each in (one, other)]
+        return len(parts[0]) == _MADE and _too_few(*parts)
     if isinstance(one, np.ndarray):
         return one.dtype.kind in "biufc" and _moved(*map(torch.from_numpy, (one, other, fewer)))
     if isinstance(one, Mapping):
@@ -167,32 +167,32 @@ def _moved(one: Any, other: Any, fewer: Any) -> bool:
 
 def _too_few(one: list[Any], other: list[Any]) -> bool:
     """Whether more than one row of a batch has no equal in another."""
-    found, left = 0, list(range(len(other)))
+    matches, left = 0, list(range(len(other)))
     for row in one:
         equals = [at for at in left if _equal(row, other[at])][:1]
         left = [at for at in left if at not in equals]
-        found += len(equals)
-    return found < _MADE - 1
+        matches += len(equals)
+    return matches < _MADE - 1
 
 
 def _equal(row: Any, other: Any) -> bool:
-    rows, others = pytree.tree_leaves(row), pytree.tree_leaves(other)
-    return len(rows) == len(others) and all(
+    leaves, others = pytree.tree_leaves(row), pytree.tree_leaves(other)
+    return len(leaves) == len(others) and all(
         type(a) is type(b)
         and (torch.equal(a, b) if isinstance(a, Tensor) else bool(np.array_equal(np.asarray(a), np.asarray(b))))
-        for a, b in zip(rows, others, strict=True)
+        for a, b in zip(leaves, others, strict=True)
     )
 
 
 def _made_up(leaf: Any, below: int, at: int, draw: np.random.Generator) -> Any:
     """A number or numbers like those of a leaf; whole ones below a limit, single ones such that two examples differ."""
     if isinstance(leaf, Tensor):
-        made = torch.from_numpy(_numbers(tuple(leaf.shape), leaf.dtype.is_floating_point, below, at, draw))
-        return leaf if below == 1 and not leaf.is_floating_point() else made.to(leaf)
+        tensor = torch.from_numpy(_numbers(tuple(leaf.shape), leaf.dtype.is_floating_point, below, at, draw))
+        return leaf if below == 1 and not leaf.is_floating_point() else tensor.to(leaf)
     if isinstance(leaf, (np.ndarray, np.generic)) and leaf.dtype.kind in "biuf":
         real = leaf.dtype.kind == "f"
-        made = _numbers(leaf.shape, real, below, at, draw).astype(leaf.dtype)
-        return leaf if below == 1 and not real else made if isinstance(leaf, np.ndarray) else leaf.dtype.type(made)
+        tensor = _numbers(leaf.shape, real, below, at, draw).astype(leaf.dtype)
+        return leaf if below == 1 and not real else tensor if isinstance(leaf, np.ndarray) else leaf.dtype.type(tensor)
     if isinstance(leaf, (bool, int, float)):
         real = isinstance(leaf, float)
         return leaf if below == 1 and not real else type(leaf)(_numbers((), real, below, at, draw))
@@ -203,7 +203,7 @@ def _numbers(shape: tuple[int, ...], real: bool, below: int, at: int, draw: np.r
     beyond = 0 if at < _MADE else 1 if at == _MADE else -1
     if real:
         return np.asarray(draw.standard_normal(shape) + 8 * beyond)
-    made = np.asarray(draw.integers(0, below, shape) if shape else (7 * at) % below)
+    numbers = np.asarray(draw.integers(0, below, shape) if shape else (7 * at) % below)
     if below < _BELOW[0]:
-        return made
-    return np.asarray(np.zeros_like(made) if beyond < 0 else made + 1 + below * beyond)
+        return numbers
+    return np.asarray(np.zeros_like(numbers) if beyond < 0 else numbers + 1 + below * beyond)

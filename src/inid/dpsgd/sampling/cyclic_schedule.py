@@ -101,8 +101,8 @@ class CyclicSchedule(Single):
 
     def next_number(self, last: int) -> int | None:
         """The number of the next draw, where `last` is the last that is drawn for; None if the stage has no more."""
-        found = max(self.next, last + 1)
-        return found if found < self.steps else None
+        number = max(self.next, last + 1)
+        return number if number < self.steps else None
 
     def end(self, *, begun: bool) -> None:
         """Say that the stage has no more steps, in an iteration that has begun or is to begin."""

@@ -76,8 +76,8 @@ class StepPlaces:
     @classmethod
     def fitted(cls, positions: int, rate: float, most: int | None = None) -> "StepPlaces":
         """Places for draws up to one standard deviation above the mean, or more."""
-        wanted = positions * rate + math.sqrt(positions * rate * (1 - rate))
-        needed = min(math.ceil(wanted * (1 - 2.0**-40)), positions)
+        capacity = positions * rate + math.sqrt(positions * rate * (1 - rate))
+        needed = min(math.ceil(capacity * (1 - 2.0**-40)), positions)
         if most is None:
             return cls(positions, rate, min(_round(needed), positions), 1)
         batches = -(-needed // most)

@@ -71,8 +71,8 @@ class _PhysicalBatch:
         drawn = self.at_places >= 0
         if not drawn.any():
             return [0] * self.members.shape[1]
-        found: list[int] = self.members[drawn][np.argsort(self.at_places[drawn])].ravel().tolist()
-        return found
+        places: list[int] = self.members[drawn][np.argsort(self.at_places[drawn])].ravel().tolist()
+        return places
 
     @property
     def rows(self) -> NDArray[np.int64]:
@@ -277,10 +277,10 @@ class PoissonLoader:
         return self.steps * self.physical_batches
 
     def __iter__(self) -> Iterator[Any]:
-        own, reader = 0, object()
+        number, reader = 0, object()
         try:
             for part, batch in self._batches():
-                if not part.first and self.drawn.batch != own:
+                if not part.first and self.drawn.batch != number:
                     raise GuaranteeError(
                         "another iterator has begun a batch between two parts of this one: finish a batch before the "
                         "next."
@@ -295,7 +295,7 @@ class PoissonLoader:
                     private=part.private,
                     number=part.number,
                 )
-                own = self.drawn.batch
+                number = self.drawn.batch
                 self._warn_of_lengths(batch)
                 yield batch
             if self.drawn.ahead:  # read through without training
@@ -360,9 +360,9 @@ class PoissonLoader:
         """The rows of the dataset that are shown for what stands at each place."""
         if self._units is None:
             return np.repeat(at_places[:, None], self.drawn.views, 1)
-        made = np.full((len(at_places), self._units.rows), -1, dtype=np.int64)
-        made[at_places >= 0] = self._units.chosen(at_places[at_places >= 0])
-        return made
+        members = np.full((len(at_places), self._units.rows), -1, dtype=np.int64)
+        members[at_places >= 0] = self._units.chosen(at_places[at_places >= 0])
+        return members
 
     def _warn_of_lengths(self, batch: object) -> None:
         shapes = [tuple(leaf.shape[1:]) for leaf in _tensors(batch)]
@@ -388,8 +388,8 @@ def _named(units: UnitIndex | None) -> str:
 def _digest(units: UnitIndex) -> str:
     """What processes compare, so that none of them holds other people."""
     hashed = hashlib.sha256(str(units.rows).encode())
-    for own in units.members:
-        hashed.update(own.tobytes() + b"|")
+    for members in units.members:
+        hashed.update(members.tobytes() + b"|")
     return hashed.hexdigest()
 
 

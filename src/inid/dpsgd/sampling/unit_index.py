@@ -43,8 +43,8 @@ class UnitIndex:
 
     def chosen(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
         """The examples that stand for each of these people: one line for each, one column for each row."""
-        made = np.empty((len(units), self.rows), dtype=np.int64)
-        for line, unit in zip(made, units, strict=True):
-            own = self.members[unit]
-            line[:] = np.resize(own[np.argsort(current_source().words(len(own)))], self.rows)
-        return made
+        examples = np.empty((len(units), self.rows), dtype=np.int64)
+        for line, unit in zip(examples, units, strict=True):
+            members = self.members[unit]
+            line[:] = np.resize(members[np.argsort(current_source().words(len(members)))], self.rows)
+        return examples
