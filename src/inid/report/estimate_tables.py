@@ -107,6 +107,7 @@ def estimate_notes(
     bounded = dict.fromkeys(f"{column.name} ({column.bounds})" for column in columns if column.bounds)
     every = [number for block in blocks for number in block.estimates]
     marked = sum(number.too_noisy for number in every)
+    left_out = dict.fromkeys(own.name for block in blocks for own in block.dimensions if own.drops)
     with_others = [b for b in blocks if any(OTHER in dimension.levels for dimension in b.dimensions)]
     return rendered(
         "estimate_notes.html",
@@ -122,6 +123,8 @@ def estimate_notes(
         limit="" if too_noisy is None else f"{100 * too_noisy:.4g}",
         marked=marked,
         numbers=len(every),
+        left_out=" or ".join(left_out),
+        things=things,
         others=bool(with_others),
         other_totals=bool(_totals(with_others)),
         afterthoughts=afterthoughts(blocks, things),

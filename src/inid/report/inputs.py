@@ -43,6 +43,7 @@ class Dimension:
     name: str
     levels: tuple[str, ...]
     suffix: str = ""
+    drops: bool = False  # whether rows with other values, or none, are left out
 
     @property
     def heading(self) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from inid._version import __version__
 from inid.accounting.admission import share_in_words
+from inid.arguments import listed
 from inid.planning import NoisePlan
 from inid.promises import Budget
 from inid.report.charts import axis_over, bar, budget_bar, dots, sureness, ticks
@@ -20,7 +21,7 @@ from inid.report.estimate_tables import (
     estimate_tables,
     estimates_section,
 )
-from inid.report.inputs import Estimate, LedgerState, ReportInputs
+from inid.report.inputs import Estimate, EstimateBlock, LedgerState, ReportInputs
 from inid.report.plan_summary import PlanLine, PlanSummary, summarize_plan
 from inid.report.rendering import rendered
 from inid.report.wording import (
@@ -264,19 +265,25 @@ def _counted(parts: Sequence[ReportInputs]) -> tuple[str, str, str] | None:
     """
     if not _is_alike(parts):
         parts = [inputs for inputs in parts if not inputs.only]
-    for inputs in parts:
-        for block in inputs.blocks:
-            total = _whole(block.estimates, block.totals.get(()), block.dimensions)
-            if block.statistic not in COUNTED or total is None or total.estimate is None:
-                continue
-            middle, left, right = Digits(0).three((max(total.estimate, 0.0), total.lower, total.upper))
-            ends = "" if total.lower is None or total.upper is None else f" ({left} to {right})"
-            return middle, "people" if block.statistic == "count_distinct" else inputs.things, ends
+    blocks = [(block, inputs.things) for inputs in parts for block in inputs.blocks]
+    for block, own in sorted(blocks, key=lambda pair: _partly(pair[0]) != ""):
+        total = _whole(block.estimates, block.totals.get(()), block.dimensions)
+        if block.statistic not in COUNTED or total is None or total.estimate is None:
+            continue
+        middle, left, right = Digits(0).three((max(total.estimate, 0.0), total.lower, total.upper))
+        ends = "" if total.lower is None or total.upper is None else f" ({left} to {right})"
+        return middle, ("people" if block.statistic == "count_distinct" else own) + _partly(block), ends
     for inputs in parts:
         plan = inputs.plan
         if inputs.blocks and plan.rows is not None and not plan.guessed:
             return f"{plan.rows:,}", inputs.things, " (a public guess)"
     return None
+
+
+def _partly(block: EstimateBlock) -> str:
+    """Which rows a block is about, where others are in none of its groups."""
+    names = [own.name for own in block.dimensions if own.drops]
+    return f" with a listed {listed(names)}" if names else ""
 
 
 def _is_alike(parts: Sequence[ReportInputs]) -> bool:

@@ -528,14 +528,19 @@ def read_domains(domains: object, other: object) -> Domains:
                 column=Column(column),
             )
         if kind == "cell" and OTHER in map(str, read[column]):
-            raise ArgumentError(
-                f"domains[{column!r}] holds {OTHER!r}, the name of the cell of all other keys: leave it out, or state "
-                'other="drop".',
-                code="domain_other",
-                column=Column(column),
-                cell=Words(OTHER),
-            )
+            raise other_is_a_key(column)
     return Domains(read, kind, ordered)
+
+
+def other_is_a_key(column: str) -> ArgumentError:
+    """That a public key is called like the cell of all others."""
+    return ArgumentError(
+        f"the public keys of {column!r} hold {OTHER!r}, the name of the cell of all other keys: leave it out, or state "
+        'other="drop".',
+        code="domain_other",
+        column=Column(column),
+        cell=Words(OTHER),
+    )
 
 
 def read_tables(name: str, asked: object, domains: Domains, *, total: bool = False) -> tuple[Marginal, ...]:

@@ -429,9 +429,9 @@ def things_of(person: Person | None, rows_are: str | None) -> str:
     return rows_are or ("people" if person is not None and person.max_rows == 1 else "rows")
 
 
-def named_levels(name: str, keys: Iterable[object], labels: KeyLabels) -> Dimension:
-    """A column that groups, with what its keys are called."""
-    return Dimension(name, tuple(key_word(labelled(key, name, labels)) for key in keys))
+def named_levels(name: str, keys: Iterable[object], labels: KeyLabels, *, drops: bool = False) -> Dimension:
+    """A column that groups, with what its keys are called, and whether rows with other ones are left out."""
+    return Dimension(name, tuple(key_word(labelled(key, name, labels)) for key in keys), drops=drops)
 
 
 def view_facts(view: View, used: Iterable[str]) -> list[tuple[str, str]]:
@@ -455,6 +455,11 @@ def view_facts(view: View, used: Iterable[str]) -> list[tuple[str, str]]:
     features = () if people is None else people.features
     own = [name for name in view.derived if name in names and name not in features]
     return facts + [(f"{name} is computed", str(view.derived[name])) for name in own]
+
+
+def other_keys_in_words(other: str) -> str:
+    """What becomes of rows with keys that are in no public list."""
+    return f"rows with other keys, or none, {'count in a cell of their own' if other == 'cell' else 'are left out'}"
 
 
 def weights_in_words(weight: tuple[str, float] | None) -> str:

@@ -425,6 +425,7 @@ class Table(Asking):
     domains: Domains
     bins: Mapping[str, Bins]
     weight: tuple[str, float] | None
+    counts_others: bool  # in groups too, which have no cell of other keys where nobody states one
     origin: object = field(repr=False)
 
     def __init__(
@@ -439,7 +440,7 @@ class Table(Asking):
         group_rows: Mapping[str | tuple[str, ...], Mapping[Any, float]] = _NO_SIZES,
         max_rows: int = 2**32,
         domains: Mapping[str, Sequence[Key] | Ordered] = _NO_DOMAINS,
-        other: Literal["cell", "drop"] = "cell",
+        other: Literal["cell", "drop"] | None = None,
         bins: Mapping[str, int | Sequence[float]] = _NO_BINS,
         weight: str | None = None,
         max_weight: float | None = None,
@@ -484,7 +485,7 @@ class Table(Asking):
         if weights is not None and isinstance(fill.get(weights[0]), (str, bool)):
             raise ArgumentError(f"missing[{weight!r}] must be a number, since it is a weight.")
         source.require("group_rows", [] if sizes is None else [name for columns in sizes.sizes for name in columns])
-        known = read_domains(domains, other)
+        known = read_domains(domains, "cell" if other is None else other)
         for column, keys in known.keys.items():
             source.require_keys("domains", column, keys)
         if owner is not None:
@@ -492,7 +493,8 @@ class Table(Asking):
             source.require_single("unit", owner.order)
         facts = {"source": source, "bounds": read, "person": owner, "neighbours": relation}
         facts |= {"missing": fill, "rows": guess, "max_rows": limit, "domains": known, "bins": cut}
-        facts |= {"weight": weights, "group_rows": sizes, "origin": object()}
+        facts |= {"weight": weights, "group_rows": sizes}
+        facts |= {"counts_others": other == "cell", "origin": object()}
         for name, value in facts.items():
             object.__setattr__(self, name, value)
 

@@ -55,7 +55,15 @@ from inid.tables.expressions import Branch, Comparison, Condition, Constant, Mem
 from inid.tables.facts import Bounds, Key, Person, Private, read_bounds, read_columns, read_keys
 from inid.tables.person_features import Feature, PersonFeatures, bits_for
 from inid.tables.plan import PlannedNumber, PlanOfSteps
-from inid.tables.presentation import KeyLabels, column_facts, listed_keys, named_levels, protection, view_facts
+from inid.tables.presentation import (
+    KeyLabels,
+    column_facts,
+    listed_keys,
+    named_levels,
+    other_keys_in_words,
+    protection,
+    view_facts,
+)
 from inid.tables.question import Question
 from inid.tables.questions.statistics.kind import Statistics
 from inid.tables.result import Answer
@@ -415,7 +423,7 @@ class ClippedTotal(Question):
         return int(index)
 
     def blocks(self, estimates: Sequence[Estimate], labels: KeyLabels) -> list[EstimateBlock]:
-        groups = tuple(named_levels(name, keys, labels) for name, keys in self.by.items())
+        groups = tuple(named_levels(name, keys, labels, drops=True) for name, keys in self.by.items())
         kind, column = ("count", "") if self.column is None else ("sum", self.column)
         return [EstimateBlock(kind, column, groups, tuple(estimates))]
 
@@ -431,6 +439,7 @@ class ClippedTotal(Question):
                 f"powers of two, {plain_number(self.limit(0))} to {plain_number(self.limit(-1))}",
             ),
             ("groups", "; ".join(f"{name}: {listed_keys(keys)}" for name, keys in self.by.items())),
+            ("other keys", other_keys_in_words("drop") if self.by else ""),
             ("protected", protection(self.person, self.neighbours)),
             *view_facts(self.view, self.answer_keys()),
         ]

@@ -84,7 +84,11 @@ def _blocks(results: Sequence[SumResult], too_noisy: float | None, plan: StreamP
             if (row.statistic, row.column) == (statistic, column)
         ]
         groups = [
-            Dimension(column if name == "cell" else name, tuple(dict.fromkeys(str(row.keys[name]) for _, row in lines)))
+            Dimension(
+                column if name == "cell" else name,
+                tuple(dict.fromkeys(str(row.keys[name]) for _, row in lines)),
+                drops=name != "cell" and plan.question.other == "drop",
+            )
             for name in lines[0][1].keys
         ]
         estimates = tuple(

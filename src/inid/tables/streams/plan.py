@@ -46,6 +46,7 @@ def period_query(
         "neighbours": question.neighbours,
         "rows": question.rows,
         "max_rows": question.max_rows,
+        "other": question.other,
     }
     if view.people is not None:
         query = _people_query(Table(data, **facts), question)

@@ -16,7 +16,16 @@ from inid.report import ColumnFacts, Estimate, EstimateBlock
 from inid.tables.aggregation import Aggregation, Totals
 from inid.tables.error_targets import UNITS, targets_of
 from inid.tables.facts import Marginal, read_tables, tolerances_by_name
-from inid.tables.presentation import KeyLabels, Total, column_facts, listed_keys, named_levels, protection, view_facts
+from inid.tables.presentation import (
+    KeyLabels,
+    Total,
+    column_facts,
+    listed_keys,
+    named_levels,
+    other_keys_in_words,
+    protection,
+    view_facts,
+)
 from inid.tables.question import Question
 from inid.tables.questions.marginals.accuracy import (
     MarginalsAccuracy,
@@ -213,7 +222,10 @@ class Marginals(MarginalsQuestion, Question):
     def blocks(self, estimates: Sequence[Estimate], labels: KeyLabels) -> list[EstimateBlock]:
         blocks, start = [], 0
         for statistic in self.statistics:
-            dimensions = tuple(named_levels(column, self.domains.levels(column), labels) for column in statistic.table)
+            drops = self.domains.other == "drop"
+            dimensions = tuple(
+                named_levels(column, self.domains.levels(column), labels, drops=drops) for column in statistic.table
+            )
             stop = start + math.prod(len(dimension.levels) for dimension in dimensions)
             bounds = self.bounds.get(statistic.column) if statistic.kind == "mean" else None
             blocks.append(
@@ -232,13 +244,12 @@ class Marginals(MarginalsQuestion, Question):
         return [Total(*four) for four in zip(*parts, strict=True)]
 
     def facts(self, plan: MarginalsPlan, rows: Sequence[Answer], level: float) -> list[tuple[str, str]]:
-        dropped = "count in a cell of their own" if self.domains.other == "cell" else "are left out"
         what = "statistics by tables" if self.summed else "tables of counts"
         groups = [f"{name}: {listed_keys(self.domains.keys[name])}" for name in self.columns]
         return [
             ("statistics", f"{len(self.statistics)} {what} over {', '.join(self.columns)}; they agree"),
             ("groups", "; ".join(groups)),
-            ("other keys", f"rows with other keys, or none, {dropped}"),
+            ("other keys", other_keys_in_words(self.domains.other)),
             ("protected", protection(self.person, self.neighbours)),
             *view_facts(self.view, self.answer_keys()),
             ("rows assumed", "" if self.rows is None else f"{self.rows:,}, a public guess for planning"),

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
 
-from inid.arguments import Floats, real, shown
+from inid.arguments import Floats, choice, real, shown
 from inid.errors import Argument, ArgumentError, Column, Words
 from inid.mechanisms import Mechanism, MechanismChoice, MechanismName
 from inid.planning import NoisePlan
@@ -26,10 +26,12 @@ from inid.sets import Allocation, Neighbours, Sensitivity, read_order
 from inid.tables.aggregation import Aggregation, Grouping, Integers, PublicKeys, Totals
 from inid.tables.error_targets import targets_of
 from inid.tables.facts import (
+    OTHER,
     Bins,
     Bounds,
     Categories,
     Key,
+    other_is_a_key,
     read_bounds,
     read_cells,
     read_columns,
@@ -45,6 +47,7 @@ from inid.tables.presentation import (
     key_word,
     listed_keys,
     named_levels,
+    other_keys_in_words,
     plain_totals,
     protection,
     view_facts,
@@ -80,6 +83,14 @@ class StatisticsQuestion(PublicFacts):
     missing: Mapping[str, object]
     count_distinct: bool = False
     weight: tuple[str, float] | None = None
+    other: Literal["cell", "drop"] = "drop"
+
+    @cached_property
+    def levels(self) -> Mapping[str, tuple[Key, ...]]:
+        """What the groups of each column are called; texts throughout where one is the cell of other keys."""
+        if self.other == "drop":
+            return self.by
+        return {column: (*map(str, keys), OTHER) for column, keys in self.by.items()}
 
     @cached_property
     def layout(self) -> Layout:
@@ -91,7 +102,7 @@ class StatisticsQuestion(PublicFacts):
     @property
     def assumed_counts(self) -> Floats:
         """What planning assumes of the count of each group; of weights, half of the largest in every row."""
-        return self.rows_by_group(self.by) * (1.0 if self.weight is None else self.weight[1] / 2)
+        return self.rows_by_group(self.levels) * (1.0 if self.weight is None else self.weight[1] / 2)
 
     @property
     def assumed_count(self) -> float:
@@ -110,7 +121,7 @@ class StatisticsQuestion(PublicFacts):
     @cached_property
     def cells(self) -> tuple[str, ...]:
         """The name of each group, such as "sex=F"; one empty name without groups."""
-        pairs = product(*([f"{column}={key}" for key in keys] for column, keys in self.by.items()))
+        pairs = product(*([f"{column}={key}" for key in keys] for column, keys in self.levels.items()))
         return tuple(", ".join(cell) for cell in pairs)
 
     @cached_property
@@ -186,7 +197,9 @@ class StatisticsQuestion(PublicFacts):
 
     def _keys(self, histogram: int | None) -> list[dict[str, Key]]:
         """The keys of each group, and within it the cell of a histogram."""
-        groups: list[dict[str, Key]] = [dict(zip(self.by, keys, strict=True)) for keys in product(*self.by.values())]
+        groups: list[dict[str, Key]] = [
+            dict(zip(self.by, keys, strict=True)) for keys in product(*self.levels.values())
+        ]
         cells = None if histogram is None else self.layout.items[histogram].cells
         if cells is None:
             return groups
@@ -211,6 +224,7 @@ class StatisticsQuestion(PublicFacts):
             "bounds": {column: list(pair) for column, pair in self.bounds.items()},
             "missing": dict(self.missing),
             **({} if self.weight is None else {"weight": list(self.weight)}),
+            **({} if self.other == "drop" else {"other": self.other}),
             **self.facts_to_dict(),
         }
 
@@ -237,6 +251,7 @@ class StatisticsQuestion(PublicFacts):
                 missing=read_missing(record["missing"]),
                 count_distinct=bool(record.get("count_distinct", False)),
                 weight=read_weight(*record["weight"]) if "weight" in record else None,
+                other=_read_other(record.get("other", "drop"), record["by"]),
                 **cls.facts_from_dict(record),
             )
             if made.count_distinct and made.person is None:
@@ -341,7 +356,8 @@ class Statistics(StatisticsQuestion, Question):
             for item in self.layout.items
             for term in item.terms(self.layout.values, self.layout.factors, self.layout.weight)
         )
-        keys = {column: PublicKeys(column, tuple(listed)) for column, listed in self.by.items()}
+        cell = self.other == "cell"
+        keys = {column: PublicKeys(column, tuple(listed), cell) for column, listed in self.by.items()}
         tables = (Grouping(tuple(keys), tuple(range(len(terms)))),)
         return (Aggregation(keys, terms, tables, self.missing, self.person, view=table.view),)
 
@@ -411,7 +427,8 @@ class Statistics(StatisticsQuestion, Question):
 
     def blocks(self, estimates: Sequence[Estimate], labels: KeyLabels) -> list[EstimateBlock]:
         """The answers statistic by statistic, in the order in which they are released."""
-        groups = tuple(named_levels(name, keys, labels) for name, keys in self.by.items())
+        drops = self.other == "drop"
+        groups = tuple(named_levels(name, keys, labels, drops=drops) for name, keys in self.levels.items())
         blocks, start = [], 0
         for statistic in self.layout.statistics:
             dimensions = groups
@@ -421,7 +438,7 @@ class Statistics(StatisticsQuestion, Question):
                 said = named_levels(name, _cell_keys(cells), labels).levels
                 usual = zip(cells.names, _cell_names(cells), said, strict=True)
                 own = tuple(words if label == cell else label for cell, words, label in usual)
-                dimensions = (*groups, Dimension(name, own))
+                dimensions = (*groups, Dimension(name, own, drops=isinstance(cells, Categories)))
             stop = start + math.prod(len(dimension.levels) for dimension in dimensions)
             bounds = self.bounds.get(statistic.columns[0]) if len(statistic.columns) == 1 else None
             column = ",".join(statistic.columns)
@@ -443,11 +460,12 @@ class Statistics(StatisticsQuestion, Question):
         kinds += [f"{kind} of {counted(len(names), 'column')}" for kind, names in self.columns.items() if names]
         kinds += [f"histogram of {counted(len(self.histogram), 'column')}"] if self.histogram else []
         assumed, limit = self.rows, self.max_rows
-        groups = self.groups_in_words(self.by)
+        groups = self.groups_in_words(self.levels)
         in_groups = f", in {groups}" if groups else ""
         return [
             ("statistics", ", ".join(kinds)),
             ("groups", "; ".join(f"{name}: {listed_keys(keys)}" for name, keys in self.by.items())),
+            ("other keys", other_keys_in_words(self.other) if self.by else ""),
             ("protected", protection(self.person, self.neighbours)),
             ("weights", weights_in_words(self.weight)),
             *view_facts(self.view, self.answer_keys()),
@@ -546,7 +564,17 @@ def _read(table: Table, stated: Mapping[str, Any]) -> dict[str, Any]:
         _check_weighted(table.weight[0], read, cells, count_distinct=count_distinct)
     found = {"count": count, "columns": read, "histogram": cells, "by": keys, "count_distinct": count_distinct}
     found["weight"] = table.weight
+    found["other"] = _read_other("cell" if table.counts_others and keys else "drop", keys)
     return found | {"bounds": table.bounds, "missing": table.missing} | StatisticsQuestion.facts_of(table)
+
+
+def _read_other(stated: Any, by: Mapping[str, Sequence[Key]]) -> Literal["cell", "drop"]:
+    """What becomes of rows with other keys; a public key must not be called like their cell."""
+    other = choice("other", stated, ("cell", "drop"))
+    for column, keys in by.items():
+        if other == "cell" and OTHER in map(str, keys):
+            raise other_is_a_key(column)
+    return cast("Literal['cell', 'drop']", other)
 
 
 def _check_weighted(

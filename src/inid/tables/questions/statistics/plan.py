@@ -87,7 +87,7 @@ class TablePlan(Plan):
         )
         gains = {name: self.gain(name) for name in ("iid", "spr")}
         worse, guessed = tuple(self.worse_lines), not self.stated
-        spread = self.question.groups_in_words(self.question.by)
+        spread = self.question.groups_in_words(self.question.levels)
         return PlanSummary(
             self.noise, lines, gains, self.remark, self.rows, guessed, self.advice, worse=worse, spread=spread
         )
@@ -150,7 +150,7 @@ class TablePlan(Plan):
         }
 
     def in_words(self) -> str:
-        groups = self.question.groups_in_words(self.question.by)
+        groups = self.question.groups_in_words(self.question.levels)
         sized = any(entry.by_group for entry in self.statistics)
         worst = ["worst group"] if sized else []
         table = [["statistic", "tolerance", "expected error", *worst, "equal split", "share"]]
@@ -258,7 +258,7 @@ class Planning:
         if question.rows is None and any(statistic.kind not in COUNTED for statistic in layout.statistics):
             reason += f" {rows_assumed(question.assumed_rows)}"
         elif len(counts) > 1 and any(_falls(statistic, layout) for statistic in layout.statistics):
-            reason += f" This is for {question.groups_in_words(question.by)}; in smaller groups the errors are larger."
+            reason += f" This is for {question.groups_in_words(question.levels)}; in smaller groups the errors are larger."
         return TableAccuracy(made(best.plan), tuple(made(noise) for noise in best.alternatives), reason)
 
     def _weighing(self, order: float) -> "_Weighing":
