@@ -74,7 +74,8 @@ def question_of(kind, data, relation, *, people, variant=False):
     """A query of a kind; the variant has a filter, a computed column, fill values, or keys that are dropped."""
     unit = tables.Person("user", 3, order_by="visit") if people else "row"
     missing = {"age": 40} if variant else "omit"
-    facts = {"unit": unit, "neighbours": relation, "missing": missing, "other": "drop" if variant else "cell"}
+    facts = {"unit": unit, "neighbours": relation, "missing": missing}
+    facts |= {"other": "drop"} if variant else {}
     t = tables.Table(data, bounds=_BOUNDS, domains=_DOMAINS, rows=300, max_rows=2000, **facts)
     if variant:
         t = t.with_columns(half=tables.col("income") / 2, bounds={"half": (0, 1500)})

@@ -508,14 +508,17 @@ register(
     ),
     Key(
         "other",
-        Choice({"cell": "count in a cell of their own", "drop": "are left out"}, "count in a cell of their own"),
+        Choice(
+            {"cell": "count in a cell of their own", "drop": "are left out"},
+            "own cell in tables of counts; left out in groups",
+        ),
         "WORD",
-        "Rows with other keys count in a cell of their own (cell, the default) or are left out (drop).",
+        "Rows with other keys count in a cell of their own (cell) or are left out (drop; with --by the default).",
         "table",
         "Rows with other codes",
         "tables",
         note="What becomes of rows whose code is in no list of public values: they count in a cell of their own, or "
-        "are left out.",
+        "are left out. Statistics by groups leave them out where nothing is chosen; the report says so.",
     ),
     Key(
         "marginals",

@@ -167,7 +167,8 @@ class Asking:
             histogram: Per column the edges of public bins, or a list of public categories (numbers: `Categories`).
                 Values outside all bins are not counted.
             by: Per column its public keys: every statistic is given for each combination of them, also those without
-                rows. Rows with other keys are left out. `select_partitions` finds keys that are not public.
+                rows. Rows with other keys are left out, but for a table with `other="cell"`. `select_partitions` finds
+                keys that are not public.
             others: Columns of a statistic that was registered elsewhere.
 
         Raises:
@@ -383,7 +384,7 @@ class Table(Asking):
         domains: Per column its public values, for tables of counts: {"sex": ["F", "M"], "age": Ordered(range(116))}.
         other: What becomes of a row whose key is in no domain, or missing: "cell" (it counts in a cell of its own, one
             more value of the column) or "drop" (a row unknown in any domain column that the query uses leaves the whole
-            query, before a person's rows are limited).
+            query, before a person's rows are limited). Unstated it is "cell" in tables of counts and "drop" in `by`.
         bins: Per column of numbers its public bins, for synthetic rows: how many of one width between its bounds, or
             their edges, {"age": 16, "income": [0, 10_000, 100_000]}. Numbers outside are moved to the nearer end.
         weight: A column of *design* weights: each is a function of the person's own record or of public facts, such as

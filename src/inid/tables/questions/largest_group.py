@@ -129,7 +129,7 @@ class LargestGroup(CountingQuestion, Question):
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
         people = asked.get("count_distinct", False)
         sizes = Statistics.read(table, {"by": asked.get("by", {}), "count_distinct": people, "count": people is False})
-        if len(sizes.cells) < 2:
+        if math.prod(map(len, sizes.by.values())) < 2:
             raise ArgumentError("a choice needs at least two groups: list the public keys of a column.")
         return cls(by=sizes.by, people=sizes.count_distinct, **cls.facts_of(table))
 

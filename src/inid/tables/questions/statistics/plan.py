@@ -258,7 +258,9 @@ class Planning:
         if question.rows is None and any(statistic.kind not in COUNTED for statistic in layout.statistics):
             reason += f" {rows_assumed(question.assumed_rows)}"
         elif len(counts) > 1 and any(_falls(statistic, layout) for statistic in layout.statistics):
-            reason += f" This is for {question.groups_in_words(question.levels)}; in smaller groups the errors are larger."
+            reason += (
+                f" This is for {question.groups_in_words(question.levels)}; in smaller groups the errors are larger."
+            )
         return TableAccuracy(made(best.plan), tuple(made(noise) for noise in best.alternatives), reason)
 
     def _weighing(self, order: float) -> "_Weighing":
