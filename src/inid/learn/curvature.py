@@ -75,15 +75,15 @@ def exact_curvature(z: Floats, slopes: Slopes, groups: Groups, rows: int | None)
         scores += (two.T @ slope).astype(np.int64)
         square += int(slope @ slope)
         at += len(one)
-    whole = np.zeros((width + 2, width + 2), np.int64)
+    sums = np.zeros((width + 2, width + 2), np.int64)
     place = np.append(np.arange(width), width + 1)
-    whole[np.ix_(place, place)] = products
-    whole[place, width] = scores
-    whole[width, place] = scores
-    whole[width, width] = square
+    sums[np.ix_(place, place)] = products
+    sums[place, width] = scores
+    sums[width, place] = scores
+    sums[width, width] = square
     layout = moment_layout(width + 1, groups, mean=True, count=True)
-    found = exact_floats(whole)[layout.i, layout.j] * grid.grid.step[0] ** 2
-    return np.asarray(found)
+    entries = exact_floats(sums)[layout.i, layout.j] * grid.grid.step[0] ** 2
+    return np.asarray(entries)
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,9 @@ class PaidInference:
                 f"inference must be a part below 1, of a model with an intercept and without weights of rows, got "
                 f'{shown(model.inference)}: pass 0.3, say, and leave out weights and units="data".'
             )
-        whole, groups = divisible(read_budget(model.budget)), one_hot_groups(model.bounds)
-        check_room(ledger, whole, relation)
-        part, rest = split_budget(whole, share)
+        promise, groups = divisible(read_budget(model.budget)), one_hot_groups(model.bounds)
+        check_room(ledger, promise, relation)
+        part, rest = split_budget(promise, share)
         width, rows = data.shape[1], None if relation == "add_remove" else data.shape[0]
         ends, plain = np.ones(width + 1), outside_groups(width + 1, groups)
         planned = plan_moments(
@@ -143,15 +143,15 @@ class PaidInference:
     ) -> Inference:
         """Charge, release score and curvature at `solved`, and make estimates and draws of their errors."""
         noise, width = self.noise, len(self.ends[0])
-        own = Units.of(*self.ends, self.rows, centre=outside_groups(width, self.groups), scale=True)
-        told: list[Slopes] = []
+        units = Units.of(*self.ends, self.rows, centre=outside_groups(width, self.groups), scale=True)
+        solutions: list[Slopes] = []
 
         def exact() -> Floats:
             with np.errstate(all="ignore"):  # no error and no warning may depend on a record
-                held = clip_to_bounds(self.values(), *self.ends, self.groups)
-                told.append(slopes(held))
-                z = np.clip((held - own.centre) / own.unit, -1.0, 1.0)
-                return exact_curvature(z, told[0], self.groups, self.rows)
+                clipped = clip_to_bounds(self.values(), *self.ends, self.groups)
+                solutions.append(slopes(clipped))
+                z = np.clip((clipped - units.centre) / units.unit, -1.0, 1.0)
+                return exact_curvature(z, solutions[0], self.groups, self.rows)
 
         released = release(exact, noise, self.ledger, label=f"{type(self.model).__name__}: curvature")
         layout = moment_layout(width + 1, self.groups, mean=True, count=True)
@@ -159,18 +159,18 @@ class PaidInference:
         corner = width + 1
 
         def parts(numbers: Floats) -> tuple[Floats, Floats, Floats]:
-            whole = np.concatenate([np.zeros((*numbers.shape[:-1], 1)), numbers], axis=-1)[..., place]
+            padded = np.concatenate([np.zeros((*numbers.shape[:-1], 1)), numbers], axis=-1)[..., place]
             triangle = corner * (corner + 1) // 2
             matrix = np.zeros((*numbers.shape[:-1], corner + 1, corner + 1))
             i, j = np.triu_indices(corner)
-            matrix[..., i, j] = matrix[..., j, i] = whole[..., :triangle]
-            matrix[..., :corner, corner] = matrix[..., corner, :corner] = whole[..., triangle : triangle + corner]
-            matrix[..., corner, corner] = whole[..., -1]
+            matrix[..., i, j] = matrix[..., j, i] = padded[..., :triangle]
+            matrix[..., :corner, corner] = matrix[..., corner, :corner] = padded[..., triangle : triangle + corner]
+            matrix[..., corner, corner] = padded[..., -1]
             used = np.append(np.arange(width), corner)
             return matrix[..., used[:, None], used], matrix[..., used, width], matrix[..., width, width]
 
         rng = np.random.default_rng(20_262)
-        spread, size, ratio = parts(noise.std)[0], np.ones(corner), told[0].ratio
+        spread, size, ratio = parts(noise.std)[0], np.ones(corner), solutions[0].ratio
         matrix, score, square = parts(released.values)
         fixed = nearest_psd(matrix, size, spread)
         step = -ratio * np.linalg.solve(fixed, score)
@@ -179,25 +179,25 @@ class PaidInference:
         error = -(moved @ step + ratio * slid)
         # The dispersion c in units of u and v; known for labels.
         count = max(float(fixed[-1, -1]), float(spread[-1, -1]))
-        dispersion = told[0].dispersion or max(float(square) / count, 0.0)
+        dispersion = solutions[0].dispersion or max(float(square) / count, 0.0)
         values_of, vectors = np.linalg.eigh(likely)
         roots = np.sqrt(np.maximum(values_of, 0.0) * dispersion) * ratio
         error += (vectors @ (roots * rng.normal(size=roots.shape))[..., None])[..., 0]
         errors = np.linalg.solve(likely, error[..., None])[..., 0]
         far = math.sqrt(max(float(step[:-1] @ fixed[:-1, :-1] @ step[:-1]), 0.0) / count)
         lost = not float(matrix[-1, -1]) > 5 * float(spread[-1, -1])
-        turn = np.vstack([np.eye(width) / own.unit[:, None], -own.centre / own.unit])
-        turn = np.column_stack([turn, np.append(np.zeros(width), 1.0)])
+        basis = np.vstack([np.eye(width) / units.unit[:, None], -units.centre / units.unit])
+        basis = np.column_stack([basis, np.append(np.zeros(width), 1.0)])
         given = np.full(corner, not (lost or far > _FARTHEST))
-        about = [told[0].about]
+        about = [solutions[0].about]
         about += [f"{_LOST if lost else _TOO_FAR}{_CURE}"] * (not given.any())
         if without_constant:
             given[-1] = False
             about.append("The intercept has no interval: it is calibrated to the mean of the target.")
         return Inference(
             (*column_names(self.model), "intercept"),
-            solved + turn @ step,
-            errors @ turn.T,
+            solved + basis @ step,
+            errors @ basis.T,
             coefficients,
             given,
             tuple(about),

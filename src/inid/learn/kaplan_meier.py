@@ -67,14 +67,14 @@ def read_edges(edges: object) -> Floats:
     """Public edges of periods: two or more finite numbers, each above the one before."""
     cure = "pass increasing numbers from public knowledge, such as range(0, 25), the first where people enter"
     try:
-        found = np.asarray([*edges], dtype=np.float64)  # type: ignore[misc]
+        numbers = np.asarray([*edges], dtype=np.float64)  # type: ignore[misc]
     except (TypeError, ValueError):
         raise ArgumentError(f"edges must be a list of numbers, got {shown(edges)}: {cure}.") from None
-    if found.ndim != 1 or len(found) < 2 or not (np.isfinite(found).all() and (np.diff(found) > 0).all()):
+    if numbers.ndim != 1 or len(numbers) < 2 or not (np.isfinite(numbers).all() and (np.diff(numbers) > 0).all()):
         raise ArgumentError(f"edges must be two or more finite numbers that increase, got {shown(edges)}: {cure}.")
-    if len(found) - 1 > _MOST_PERIODS:
-        raise ArgumentError(f"edges make {len(found) - 1:,} periods, at most {_MOST_PERIODS:,} are served: {cure}.")
-    return found
+    if len(numbers) - 1 > _MOST_PERIODS:
+        raise ArgumentError(f"edges make {len(numbers) - 1:,} periods, at most {_MOST_PERIODS:,} are served: {cure}.")
+    return numbers
 
 
 @dataclass(frozen=True)
@@ -144,13 +144,13 @@ class SurvivalCounts:
     totals: Floats  # running totals that do not fall: group, without and with an event, level
 
     @classmethod
-    def of(cls, question: PrefixSums, made: Release, *, linear: bool = False) -> Self:
+    def of(cls, question: PrefixSums, answer: Release, *, linear: bool = False) -> Self:
         """The estimates that a release gives: the nearest that do not fall, or (`linear`) unbiased ones."""
-        (found,) = question.prefixes(made, 0.95)
-        deviation = Mechanism.named(found.mechanism).deviation * found.scale
-        values = found.counts if linear else found.monotone
+        (prefixes,) = question.prefixes(answer, 0.95)
+        deviation = Mechanism.named(prefixes.mechanism).deviation * prefixes.scale
+        values = prefixes.counts if linear else prefixes.monotone
         totals = values.reshape(-1, 2, values.shape[1])
-        return cls(found.strategy.prefixes, deviation, totals)
+        return cls(prefixes.strategy.prefixes, deviation, totals)
 
     @cached_property
     def events(self) -> Floats:
@@ -268,11 +268,11 @@ class PrivateKaplanMeier(NoisyEstimator):
                         member[(labels.matches(one) > 0) & (member < 0)] = at
                 return exact_totals(question, noise, period, event, member)
 
-        made = release(exact, noise, ledger, label=type(self).__name__)
-        self.plan_, self.release_, self.private_ = noise, made, made.private
+        answer = release(exact, noise, ledger, label=type(self).__name__)
+        self.plan_, self.release_, self.private_ = noise, answer, answer.private
         self.groups_, self.times_ = names, edges[1:]
         with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
-            self._counts = SurvivalCounts.of(question, made)
+            self._counts = SurvivalCounts.of(question, answer)
             self.events_, self.at_risk_ = self._counts.events, self._counts.at_risk
             self._curves = [self._counts.log_survival(at) for at in range(len(names))]
             self.survival_ = self._whole([np.exp(logarithm) for logarithm, _ in self._curves])
@@ -284,9 +284,9 @@ class PrivateKaplanMeier(NoisyEstimator):
         """The curves at some times: a row for each group, one row alone where there are no groups."""
         check_is_fitted(self)
         asked = np.asarray(times, dtype=np.float64)
-        found = np.column_stack([np.ones(len(self.groups_)), self.survival_])
+        curves = np.column_stack([np.ones(len(self.groups_)), self.survival_])
         at = np.searchsorted(self.times_, asked, side="right")
-        return np.asarray(found[0, at] if self.groups is None else found[:, at])
+        return np.asarray(curves[0, at] if self.groups is None else curves[:, at])
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
         """The ends of pointwise intervals of the curves, of noise and sampling, shaped as `survival_`."""
@@ -364,10 +364,10 @@ class PrivateKaplanMeier(NoisyEstimator):
 
     def _whole(self, curves: list[Floats]) -> Floats:
         """Curves as rows of one length, NaN where they are not estimated."""
-        found = np.full((len(curves), len(self.times_)), np.nan)
+        values = np.full((len(curves), len(self.times_)), np.nan)
         for at, curve in enumerate(curves):
-            found[at, : len(curve)] = curve
-        return found
+            values[at, : len(curve)] = curve
+        return values
 
     def _first(self, reached: NDArray[np.bool_]) -> Floats:
         """The first time at which something holds, for each group; infinite where it never does."""

@@ -178,15 +178,15 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         """What is to be told of means that lie at the stated bounds; of the preliminary release, if there is one."""
         names = getattr(self, "feature_names_in_", [f"column {at}" for at in range(self.n_features_in_)])
         named = [*names, *["the target"] * (planned.units.size.size - self.n_features_in_)]
-        seen = np.flatnonzero(outside_groups(len(named), source.groups))
+        shown = np.flatnonzero(outside_groups(len(named), source.groups))
         start = planned.layout.i.size
         if planned.noise.dimension > start:
-            part = slice(start, start + seen.size)
+            part = slice(start, start + shown.size)
             means, spread = (values[part] / moments.rows for values in (moments.release.values, planned.noise.std))
-            return at_a_bound([named[at] for at in seen], means, spread)
+            return at_a_bound([named[at] for at in shown], means, spread)
         if moments.first is None or not self.fit_intercept:
             return None
-        return at_a_bound([named[at] for at in seen], moments.first[seen], moments.first_spread[seen])
+        return at_a_bound([named[at] for at in shown], moments.first[shown], moments.first_spread[shown])
 
     def solve_again(self, *, columns: int | Sequence[int | str] | None = None, **params: Any) -> Self:
         """Another model from the same release, at no cost: other penalties, or fewer columns.
@@ -222,10 +222,10 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         return lambda normal: self._solve_some(normal, places)
 
     def _solve_some(self, normal: Normal, places: Sequence[int]) -> Floats:
-        found = np.zeros_like(normal.products)
+        solution = np.zeros_like(normal.products)
         if len(places):
-            found[..., [*places]] = self._solve(normal.only(places))
-        return found
+            solution[..., [*places]] = self._solve(normal.only(places))
+        return solution
 
     def coefficient_interval(self, level: float = 0.95, *, sampling: bool = False) -> tuple[Floats, Floats]:
         """Intervals from the released moments and their known noise alone, at no cost.
@@ -245,8 +245,8 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         if not hasattr(self, "equations_"):
             raise ArgumentError('intervals exist for models that are solved from moments: use solver="moments".')
         unit = self.equations_.unit
-        found, errors = coefficient_errors(self.equations_, self._quadratic, sampling=sampling)
-        low, high = (end[:, :-1] for end in quantile_ends(found, errors, level))
+        estimates, errors = coefficient_errors(self.equations_, self._quadratic, sampling=sampling)
+        low, high = (end[:, :-1] for end in quantile_ends(estimates, errors, level))
         factor = unit[self.n_features_in_ :, None] / unit[: self.n_features_in_]
         return (low * factor)[0] if self._flat else low * factor, (high * factor)[0] if self._flat else high * factor
 
@@ -262,10 +262,10 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
             raise ArgumentError("inference_ is of models with one target that are solved from moments.")
         equations, width = self.equations_, self.n_features_in_
         with np.errstate(all="ignore"):
-            found, errors = coefficient_errors(equations, self._quadratic, sampling=True)
+            estimates, errors = coefficient_errors(equations, self._quadratic, sampling=True)
         unit, centre = equations.unit, self._centre
         dependent = self._complete_groups()
-        parts, held = [found[0], errors[:, 0]], self.coef_
+        parts, coefficients = [estimates[0], errors[:, 0]], self.coef_
         factor, names = unit[width] / unit[:width], column_names(self)
         if self.fit_intercept:
             slopes = [part[..., :-1] * factor for part in parts]
@@ -276,13 +276,13 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
                 for slope, part in zip(slopes, parts, strict=True)
             ]
             parts[0][:, -1] += centre[width]
-            held, names = np.append(held, self.intercept_), [*names, "intercept"]
+            coefficients, names = np.append(coefficients, self.intercept_), [*names, "intercept"]
         else:
             parts, dependent = [np.atleast_2d(part[..., :-1]) * factor for part in parts], np.zeros((0, width))
         given = ~(np.abs(dependent).sum(axis=0) > 0)
         about = [*self._estimated(), "Sampling is included; residuals are assumed to have one variance in all rows."]
         about += [WITHOUT_REFERENCE] * (not given.all())
-        return Inference(tuple(names), parts[0][0], parts[1], held, given, tuple(about), dependent)
+        return Inference(tuple(names), parts[0][0], parts[1], coefficients, given, tuple(about), dependent)
 
     def predict_interval(
         self, X: Any, level: float = 0.95, *, of: Literal["mean", "row"] = "row"
@@ -303,11 +303,11 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
             square = float(self.equations_.error(line)[0])
             deviation = self.equations_.unit[-1] * math.sqrt(max(square, 0.0))
         residuals = deviation * np.random.default_rng(20_261).normal(size=(len(inference.errors), 1))
-        found = [
+        intervals = [
             quantile_ends(row_products(part, inference.estimates), inference.errors @ part.T + residuals, level)
             for part in (rows[start : start + 1000] for start in range(0, max(len(rows), 1), 1000))
         ]
-        return tuple(np.concatenate(ends) for ends in zip(*found, strict=True))  # type: ignore[return-value]
+        return tuple(np.concatenate(ends) for ends in zip(*intervals, strict=True))  # type: ignore[return-value]
 
     def _complete_groups(self) -> Floats:
         """A row for each one-hot group whose released shares sum to 1: its columns sum to the constant."""

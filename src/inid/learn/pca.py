@@ -104,10 +104,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
             raise ArgumentError(
                 'center=True and tables are not defined for clipping="elementwise": use clipping="rows".'
             )
-        kept = width if self.n_components is None else self.n_components
-        kept = integer("n_components", kept, least=1, cure="pass how many components to keep, or None for all")
-        if kept > width:
-            raise ArgumentError(f"n_components must not exceed the number of columns, {width}: got {kept}.")
+        components = width if self.n_components is None else self.n_components
+        components = integer(
+            "n_components", components, least=1, cure="pass how many components to keep, or None for all"
+        )
+        if components > width:
+            raise ArgumentError(f"n_components must not exceed the number of columns, {width}: got {components}.")
         limits = _Limits(norm, width, most)
         if by_rows:
             sensitivity = Sensitivity.ellipsoid(limits.radii(center, relation), neighbours=relation)
@@ -131,12 +133,12 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
             exact = limits.moments(values, center) if by_rows else limits.clipped_moments(values)
             return np.append(exact, [float(len(values))] * secret)
 
-        made = release(answer, noise, ledger, label=type(self).__name__)
+        noisy = release(answer, noise, ledger, label=type(self).__name__)
         self._end_fit(ledger)
-        self.plan_, self.release_, self.private_ = noise, made, made.private
-        rows = max(float(made.values[-1]), 2.0) if secret else float(most)
+        self.plan_, self.release_, self.private_ = noise, noisy, noisy.private
+        rows = max(float(noisy.values[-1]), 2.0) if secret else float(most)
         self.n_rows_, self.row_norm_ = rows, norm
-        self._decompose(made.values / rows, rows, width, kept, middle)
+        self._decompose(noisy.values / rows, rows, width, components, middle)
         self._clip_bounds = ends
         warn_of_noise(self)
         return self
@@ -151,7 +153,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         centred = outside_groups(width, one_hot_groups(self.bounds)) & bool(self.center)
         return (lower, upper), np.where(centred, lower / 2 + upper / 2, 0.0)
 
-    def _decompose(self, means: Floats, rows: float, width: int, kept: int, middle: Floats) -> None:
+    def _decompose(self, means: Floats, rows: float, width: int, components: int, middle: Floats) -> None:
         """The leading eigenvectors of the released moments about the middle, divided by the number of rows."""
         products = width * (width + 1) // 2
         matrix = symmetric(means[:products], width)
@@ -159,13 +161,13 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         values, vectors = np.linalg.eigh(matrix - np.outer(mean, mean))
         self.mean_ = middle + mean
         spread = self.plan_.std[:products] / rows
-        self._noise_diagnosis = components_diagnosis(values[::-1], kept, float(np.median(spread)))
-        values, total = np.maximum(values[::-1][:kept], 0.0), float(np.maximum(values, 0.0).sum())
-        self.components_ = np.ascontiguousarray(vectors[:, ::-1][:, :kept].T)
+        self._noise_diagnosis = components_diagnosis(values[::-1], components, float(np.median(spread)))
+        values, total = np.maximum(values[::-1][:components], 0.0), float(np.maximum(values, 0.0).sum())
+        self.components_ = np.ascontiguousarray(vectors[:, ::-1][:, :components].T)
         self.explained_variance_ = values * (rows / max(rows - 1, 1.0) if self.center else 1.0)
-        self.explained_variance_ratio_ = values / total if total > 0 else np.zeros(kept)
+        self.explained_variance_ratio_ = values / total if total > 0 else np.zeros(components)
         self.singular_values_ = np.sqrt(values * rows)
-        self.n_components_ = self._n_features_out = kept
+        self.n_components_ = self._n_features_out = components
 
     def transform(self, X: Any) -> Floats:
         """The coordinates of each row on the components."""
@@ -254,17 +256,17 @@ class _Limits:
     def moments(self, data: Floats, center: bool) -> Floats:
         """The exact upper triangle of the sum of x x^T, and the exact sum of x."""
         products, sums = np.zeros((self.width, self.width), np.int64), np.zeros(self.width, np.int64)
-        for whole in self._chunks(data, _CHUNK // self.width):
-            products += (whole.T @ whole).astype(np.int64)
-            sums += whole.sum(axis=0).astype(np.int64)
+        for integers in self._chunks(data, _CHUNK // self.width):
+            products += (integers.T @ integers).astype(np.int64)
+            sums += integers.sum(axis=0).astype(np.int64)
         triangle = exact_floats(products[self.i, self.j]) * self.step**2
         return np.concatenate([triangle, exact_floats(sums) * self.step]) if center else triangle
 
     def clipped_moments(self, data: Floats) -> Floats:
         """The exact sum of the clipped entries of each x x^T."""
         reach, total = self.reach / self.step**2, np.zeros(len(self.i), np.int64)
-        for whole in self._chunks(data, _CHUNK // len(self.i)):
-            total += np.clip(whole[:, self.i] * whole[:, self.j], -reach, reach).sum(axis=0).astype(np.int64)
+        for integers in self._chunks(data, _CHUNK // len(self.i)):
+            total += np.clip(integers[:, self.i] * integers[:, self.j], -reach, reach).sum(axis=0).astype(np.int64)
         return exact_floats(total) * self.step**2
 
     def _chunks(self, data: Floats, rows: int) -> Iterator[Floats]:
@@ -274,12 +276,12 @@ class _Limits:
     def _whole(self, rows: Floats) -> Floats:
         """Rows of norm at most R as whole numbers of steps."""
         with np.errstate(all="ignore"):  # whatever the caller has set, no error may depend on an entry
-            held = np.array(rows)  # read once: the caller's memory may change between two looks
-            held[np.isnan(held)] = 0.0
-            np.clip(held, -_FARTHEST, _FARTHEST, out=held)
-            lengths = np.sqrt(row_sums(held * held))
+            copy = np.array(rows)  # read once: the caller's memory may change between two looks
+            copy[np.isnan(copy)] = 0.0
+            np.clip(copy, -_FARTHEST, _FARTHEST, out=copy)
+            lengths = np.sqrt(row_sums(copy * copy))
             shrink = np.where(lengths > self.most, self.most / lengths, 1.0)
-            return np.asarray(np.rint(held * (shrink / self.step)[:, None]))
+            return np.asarray(np.rint(copy * (shrink / self.step)[:, None]))
 
 
 def subspace_recovery_error(U_hat: ArrayLike, U: ArrayLike) -> float:

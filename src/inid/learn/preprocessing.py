@@ -113,17 +113,17 @@ class PrivateStandardScaler(OneToOneFeatureMixin, TransformerMixin, NoisyEstimat
             allocation=self.allocation,
         )
         noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
-        made = release(
+        answer = release(
             lambda: exact_columns(data.floats(), units, count=secret), noise, ledger, label=type(self).__name__
         )
         self._end_fit(ledger)
-        self.plan_, self.release_, self.private_ = noise, made, made.private
-        known = max(float(made.values[-1]), 1.0) if rows is None else float(rows)
-        found, self.n_rows_ = made.values[: 2 * width] / known, known
+        self.plan_, self.release_, self.private_ = noise, answer, answer.private
+        known = max(float(answer.values[-1]), 1.0) if rows is None else float(rows)
+        averages, self.n_rows_ = answer.values[: 2 * width] / known, known
         spread = noise.std[width : 2 * width] / known
-        mean = np.clip(found[:width], -1.0, 1.0)
+        mean = np.clip(averages[:width], -1.0, 1.0)
         self.mean_ = units.centre + units.unit * mean
-        self.var_ = units.unit**2 * np.clip(found[width:] - mean**2, np.minimum(spread, 1.0), 1.0)
+        self.var_ = units.unit**2 * np.clip(averages[width:] - mean**2, np.minimum(spread, 1.0), 1.0)
         self.scale_ = np.sqrt(self.var_)
         self.bounds_ = tuple((end - self.mean_) / self.scale_ for end in self._clip_bounds)
         return self
@@ -131,8 +131,8 @@ class PrivateStandardScaler(OneToOneFeatureMixin, TransformerMixin, NoisyEstimat
     def transform(self, X: Any) -> Floats:
         """(X - mean) / standard deviation, of X clipped to its bounds."""
         check_is_fitted(self)
-        held = clip_to_bounds(read_matrix(self, X, reset=False).floats(), *self._clip_bounds)
-        return np.asarray((held - self.mean_) / self.scale_)
+        clipped = clip_to_bounds(read_matrix(self, X, reset=False).floats(), *self._clip_bounds)
+        return np.asarray((clipped - self.mean_) / self.scale_)
 
     def inverse_transform(self, X: Any) -> Floats:
         """Back to the user's units."""
@@ -167,9 +167,9 @@ class _FromQuantiles(OneToOneFeatureMixin, TransformerMixin, NoisyEstimator):  #
         frame, rows = _frame(names, data.floats()), None if relation == "add_remove" else data.shape[0]
         table = Table(frame, bounds=ends, neighbours=relation, rows=rows)
         query = table.quantiles({name: [*probabilities] for name in names})
-        made = query.plan(budget, mechanism=read_independent(self.mechanism))
-        released = query.release(made, ledger, label=type(self).__name__)
-        self.plan_, self.private_ = made.noise, released.private
+        plan = query.plan(budget, mechanism=read_independent(self.mechanism))
+        released = query.release(plan, ledger, label=type(self).__name__)
+        self.plan_, self.private_ = plan.noise, released.private
         self._end_fit(ledger)
         quantiles = np.array([one.estimate for one in released.answers], dtype=np.float64).reshape(len(names), -1).T
         return np.asarray(np.clip(quantiles, *self._clip_bounds))
@@ -231,17 +231,17 @@ class PrivateQuantileTransformer(_FromQuantiles):
         """Release the quantiles."""
         count = integer("quantiles", self.quantiles, least=1, cure="pass how many quantiles to release")
         inner = np.arange(1, count + 1) / (count + 1)
-        found = self._release(X, inner.tolist(), ledger)
+        quantiles = self._release(X, inner.tolist(), ledger)
         self.references_ = np.concatenate([[0.0], inner, [1.0]])
-        self.quantiles_ = np.maximum.accumulate(np.vstack([self._clip_bounds[0], found, self._clip_bounds[1]]))
+        self.quantiles_ = np.maximum.accumulate(np.vstack([self._clip_bounds[0], quantiles, self._clip_bounds[1]]))
         return self
 
     def transform(self, X: Any) -> Floats:
         """Where each value lies among the quantiles; a missing one in the middle."""
         check_is_fitted(self)
         values = read_matrix(self, X, reset=False).floats()
-        held = clip_to_bounds(values, *self._clip_bounds)
-        parts = [np.interp(held[:, at], self.quantiles_[:, at], self.references_) for at in range(held.shape[1])]
+        clipped = clip_to_bounds(values, *self._clip_bounds)
+        parts = [np.interp(clipped[:, at], self.quantiles_[:, at], self.references_) for at in range(clipped.shape[1])]
         return np.where(np.isnan(values), 0.5, np.column_stack(parts))
 
 
@@ -348,7 +348,7 @@ class PublicCategories(TransformerMixin, PrivateEstimator):  # type: ignore[misc
                 f"categories must map columns to lists of their categories, got {shown(self.categories)}: pass "
                 "{'sex': ['F', 'M']}, say, from public knowledge."
             )
-        found = {}
+        lists = {}
         for name, listed in self.categories.items():
             known = [] if isinstance(listed, (str, bytes)) or not isinstance(listed, Iterable) else [*listed]
             try:
@@ -360,18 +360,18 @@ class PublicCategories(TransformerMixin, PrivateEstimator):  # type: ignore[misc
                     f"categories of {shown(name)} must be a list of different categories, got {shown(listed)}: list "
                     "each of them once, from public knowledge."
                 )
-            found[name] = known
-        both = [name for name in found if name in self._numbers()]
+            lists[name] = known
+        both = [name for name in lists if name in self._numbers()]
         if both:
             raise ArgumentError(f"column {shown(both[0])} is in categories and in bounds: state it in one of them.")
-        return found
+        return lists
 
     def _shown(self) -> dict[Any, list[Any]]:
         """The categories that get a column or a code."""
-        kept = {name: listed[1:] if self.drop is not None else listed for name, listed in self._lists().items()}
-        if not all(kept.values()):
+        shown = {name: listed[1:] if self.drop is not None else listed for name, listed in self._lists().items()}
+        if not all(shown.values()):
             raise ArgumentError('drop="first" needs two categories at least in each list: leave the others out.')
-        return kept
+        return shown
 
     def _layout(self) -> EncodedBounds:
         """Names, bounds and groups of what comes out."""
@@ -406,13 +406,13 @@ class PublicCategories(TransformerMixin, PrivateEstimator):  # type: ignore[misc
         more = self.other == "category"
         read, none = _column_of(X, name), len(known)
         try:
-            found = np.fromiter(map(places.get, read(), repeat(none)), dtype=np.intp)
+            codes = np.fromiter(map(places.get, read(), repeat(none)), dtype=np.intp)
         except Exception:  # noqa: BLE001 - some entry refuses to be looked up: each by itself, which takes longer
-            found = np.fromiter((_place(places, entry) for entry in read()), dtype=np.intp)
+            codes = np.fromiter((_place(places, entry) for entry in read()), dtype=np.intp)
         if self.encoding == "one-hot":
-            return np.asarray(found[:, None] == np.arange(len(known) + more), dtype=np.float64)
-        rank = found.astype(np.float64)
-        rank[found == len(known)] = float(len(known)) if more else np.nan
+            return np.asarray(codes[:, None] == np.arange(len(known) + more), dtype=np.float64)
+        rank = codes.astype(np.float64)
+        rank[codes == len(known)] = float(len(known)) if more else np.nan
         return rank[:, None]
 
 

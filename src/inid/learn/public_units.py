@@ -105,9 +105,9 @@ def exact_columns(values: Floats, units: Units, *, count: bool, weights: Floats 
         return np.concatenate([both[0][: units.size.size], both[1][units.size.size :], total])
     width = units.size.size
     sums, squares = np.zeros(width, np.int64), np.zeros(width, np.int64)
-    for whole in units.chunks(values):
-        sums += whole.sum(axis=0).astype(np.int64)
-        squares += np.einsum("ij,ij->j", whole, whole).astype(np.int64)
+    for integers in units.chunks(values):
+        sums += integers.sum(axis=0).astype(np.int64)
+        squares += np.einsum("ij,ij->j", integers, integers).astype(np.int64)
     step = units.grid.step
     return np.concatenate([exact_floats(sums) * step, exact_floats(squares) * step**2, [float(len(values))] * count])
 
@@ -122,12 +122,12 @@ def scaled_rows(values: Floats, units: Units, factors: Floats) -> Floats:
 def exact_entries(entries: Floats) -> tuple[float, float]:
     """The exact sum, and the exact sum of squares, of entries in [0, 1]; one entry moves each by at most 1."""
     ends = np.ones(1)
-    held = np.clip(np.where(np.isnan(entries), 0.0, entries), 0.0, 1.0)[:, None]
-    found = exact_columns(held, Units.of(-ends, ends, None, centre=True, scale=True), count=False)
-    return float(found[0]), float(found[1])
+    clipped = np.clip(np.where(np.isnan(entries), 0.0, entries), 0.0, 1.0)[:, None]
+    sums = exact_columns(clipped, Units.of(-ends, ends, None, centre=True, scale=True), count=False)
+    return float(sums[0]), float(sums[1])
 
 
-def posterior_column_means(found: Floats, spread: Floats) -> tuple[Floats, Floats]:
+def posterior_column_means(measured: Floats, spread: Floats) -> tuple[Floats, Floats]:
     """The means and mean squares of columns in [-1, 1] that noisy ones suggest.
 
     Before the release a column is assumed uniform on [-1, 1]: an entry has mean 0 and variance 1/3, its square mean 1/3
@@ -137,9 +137,9 @@ def posterior_column_means(found: Floats, spread: Floats) -> tuple[Floats, Float
     >>> [one.round(3).tolist() for one in posterior_column_means(np.array([30.0, -40.0]), np.array([10.0, 100.0]))]
     [[0.1], [0.333]]
     """
-    noise, width = spread**2, found.size // 2
-    mean = found[:width] / (1 + 3 * noise[:width])
-    square = (found[width:] + 15 / 4 * noise[width:]) / (1 + 45 / 4 * noise[width:])
+    noise, width = spread**2, measured.size // 2
+    mean = measured[:width] / (1 + 3 * noise[:width])
+    square = (measured[width:] + 15 / 4 * noise[width:]) / (1 + 45 / 4 * noise[width:])
     return np.clip(mean, -1.0, 1.0), np.clip(square, 0.0, 1.0)
 
 
@@ -154,14 +154,14 @@ def row_sums(terms: Floats) -> Floats:
 
 def row_products(rows: Floats, weights: Floats) -> Floats:
     """`rows @ weights.T`: the product of each row with a vector, or with each line of a matrix."""
-    found = np.zeros((len(rows), *weights.shape[:-1]))
+    products = np.zeros((len(rows), *weights.shape[:-1]))
     size = max(_ENTRIES // max(rows.shape[1], 1), _FEWEST)
     with np.errstate(all="ignore"):
         for start in range(0, len(rows), size):
-            part = found[start : start + size]
+            part = products[start : start + size]
             for column, weight in zip(rows[start : start + size].T, weights.T, strict=True):
                 part += np.multiply.outer(column, weight)
-    return found
+    return products
 
 
 def cover_answers(noise: NoisePlan, largest: Floats | float) -> NoisePlan:

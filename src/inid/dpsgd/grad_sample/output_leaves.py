@@ -16,17 +16,17 @@ def output_leaves(output: object) -> list[Any]:
     >>> output_leaves([1, SimpleNamespace(loss=2)])
     [1, 2]
     """
-    leaves, ids = [], set[int]()
+    found, seen = [], set[int]()
     waiting = pytree.tree_leaves(output)
     while waiting:
         leaf = waiting.pop(0)
         inside = _inside(leaf)
         if inside is None:
-            leaves.append(leaf)
-        elif id(leaf) not in ids:
-            ids.add(id(leaf))
+            found.append(leaf)
+        elif id(leaf) not in seen:
+            seen.add(id(leaf))
             waiting = pytree.tree_leaves(inside) + waiting
-    return leaves
+    return found
 
 
 def _inside(leaf: object) -> list[Any] | None:

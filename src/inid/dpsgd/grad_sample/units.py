@@ -36,21 +36,21 @@ class Unit:
         """The parameters as the layer holds them now: whole while it runs, where they are sharded otherwise."""
         if not self._sharded:
             return self.parameters
-        by_name = {name: self.layer.get_parameter(name) for name in self.parameters}
-        if any(map(is_sharded, by_name.values())):
+        held = {name: self.layer.get_parameter(name) for name in self.parameters}
+        if any(map(is_sharded, held.values())):
             raise GuaranteeError(
                 f"layer {self.name!r} is sharded in parts, or called around its own hooks: call fully_shard on the "
                 "layer as a whole, and the layer instead of its forward."
             )
-        return by_name
+        return held
 
 
 def units_of(module: nn.Module) -> list[Unit]:
     """The smallest layers that own all the trainable parameters they use, each once, also under several parents."""
-    units: dict[nn.Module, Unit] = {}
+    found: dict[nn.Module, Unit] = {}
     for unit in _found(module, ""):
-        units.setdefault(unit.layer, unit)
-    return list(units.values())
+        found.setdefault(unit.layer, unit)
+    return list(found.values())
 
 
 def parent_unit(module: nn.Module, unit: Unit, known: Collection[nn.Module] = ()) -> Unit | None:
@@ -91,19 +91,15 @@ def _holds_lists(module: nn.Module) -> bool:
 
 def _found(module: nn.Module, prefix: str) -> Iterator[Unit]:
     rule = grad_sampler_of(module)
-    parameters = {name: p for name, p in module.named_parameters(recurse=False) if p.requires_grad}
+    own = {name: p for name, p in module.named_parameters(recurse=False) if p.requires_grad}
     # A parameter that a child has as well (BERT's bias of the last layer) is used by the child.
     of_children = {p for child in module.children() for p in child.parameters()}
     if rule is not None:
-        if parameters:
-            yield Unit(prefix, module, rule, parameters)
-    elif (
-        any(p not in of_children for p in parameters.values())
-        or parametrize.is_parametrized(module)
-        or _holds_lists(module)
-    ):
-        if _bare(parameters, of_children) and not (parametrize.is_parametrized(module) or _holds_lists(module)):
-            yield Unit(prefix, module, None, parameters, direct_parameters=True)
+        if own:
+            yield Unit(prefix, module, rule, own)
+    elif any(p not in of_children for p in own.values()) or parametrize.is_parametrized(module) or _holds_lists(module):
+        if _bare(own, of_children) and not (parametrize.is_parametrized(module) or _holds_lists(module)):
+            yield Unit(prefix, module, None, own, direct_parameters=True)
             yield from _of_children(module, prefix)
         elif every := trained_in(module):
             yield Unit(prefix, module, None, every)

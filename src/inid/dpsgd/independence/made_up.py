@@ -49,29 +49,29 @@ class MadeUp:
     @property
     def kinds(self) -> list[str]:
         """What can be planted in these batches."""
-        split_leaves = [leaf for leaf, is_split in zip(self._leaves, self._split, strict=True) if is_split]
-        real = any(leaf.is_floating_point() or leaf.is_complex() for leaf in split_leaves)
-        integral = [leaf for leaf in split_leaves if not (leaf.is_floating_point() or leaf.is_complex())]
-        wide = any(leaf.shape[1:].numel() > 1 for leaf in integral)
-        masks = any(role.mask for role, is_split in zip(self._roles, self._split, strict=True) if is_split)
+        rows = [leaf for leaf, own in zip(self._leaves, self._split, strict=True) if own]
+        real = any(leaf.is_floating_point() or leaf.is_complex() for leaf in rows)
+        whole = [leaf for leaf in rows if not (leaf.is_floating_point() or leaf.is_complex())]
+        wide = any(leaf.shape[1:].numel() > 1 for leaf in whole)
+        masks = any(role.mask for role, own in zip(self._roles, self._split, strict=True) if own)
         if self._given is not None:  # whole numbers that are valid are known to the user alone
             return ["other values", *(_REAL if real else ())]
         return [
             *(_REAL if real else ()),
             *(("padding", "one token") if wide else ()),
             *(("gaps",) if masks else ()),
-            *(("one label",) if integral else ()),
+            *(("one label",) if whole else ()),
         ]
 
     def signature(self, *, training: bool) -> object:
         """What calls may depend on besides the values: shapes without the number of rows, types, plain settings."""
         known = tuple(
-            (leaf.dtype, tuple(leaf.shape[1:] if is_split else leaf.shape))
+            (leaf.dtype, tuple(leaf.shape[1:] if own else leaf.shape))
             if isinstance(leaf, Tensor)
             else leaf
             if isinstance(leaf, (bool, int, float, str, type(None)))
             else type(leaf)
-            for leaf, is_split in zip(self._leaves, self._split, strict=True)
+            for leaf, own in zip(self._leaves, self._split, strict=True)
         )
         return training, self._form, known
 
@@ -104,11 +104,11 @@ class MadeUp:
     ) -> Batch:
         """A batch of so many rows; of a base the rows besides `others` stay as they are."""
         if self._given is not None:
-            leaves = self._of_given(rows, seed, kind)
+            made = self._of_given(rows, seed, kind)
         else:
-            leaves = [
-                _made_up(leaf, role, rows, _SEEDS * seed + at, kind) if is_split else leaf
-                for at, (leaf, role, is_split) in enumerate(zip(self._leaves, self._roles, self._split, strict=True))
+            made = [
+                _made_up(leaf, role, rows, _SEEDS * seed + at, kind) if own else leaf
+                for at, (leaf, role, own) in enumerate(zip(self._leaves, self._roles, self._split, strict=True))
             ]
         if base is not None:
             which = torch.tensor(list(others), dtype=torch.long, device="cpu")
@@ -116,16 +116,16 @@ class MadeUp:
             pivot = max(set(range(rows)) - set(others), default=None)
             if kind in _COPIED and pivot is not None:  # all go the same way, and whatever has room for some is full
                 draw = torch.Generator().manual_seed(seed)
-                leaves = [
-                    _planted(stay[[pivot] * rows], draw, kind) if is_split and stay.is_floating_point() else new
-                    for stay, new, is_split in zip(stays, leaves, self._split, strict=True)
+                made = [
+                    _planted(stay[[pivot] * rows], draw, kind) if own and stay.is_floating_point() else new
+                    for stay, new, own in zip(stays, made, self._split, strict=True)
                 ]
-            leaves = [
-                _with_rows(stay, new, which) if is_split else new
-                for stay, new, is_split in zip(stays, leaves, self._split, strict=True)
+            made = [
+                _with_rows(stay, new, which) if own else new
+                for stay, new, own in zip(stays, made, self._split, strict=True)
             ]
-        made_batch: Batch = pytree.tree_unflatten(leaves, self._form)
-        return made_batch
+        whole: Batch = pytree.tree_unflatten(made, self._form)
+        return whole
 
     def _of_given(self, rows: int, seed: int, kind: str) -> list[Any]:
         tensors = [leaf for leaf in pytree.tree_leaves(self._given) if isinstance(leaf, Tensor)]
@@ -138,10 +138,8 @@ class MadeUp:
         places = torch.arange(rows, device="cpu") + seed
         draw = torch.Generator().manual_seed(seed)
         return [
-            _planted((each := next(given))[(places % len(each)).to(each.device)].to(leaf), draw, kind)
-            if is_split
-            else leaf
-            for leaf, is_split in zip(self._leaves, self._split, strict=True)
+            _planted((each := next(given))[(places % len(each)).to(each.device)].to(leaf), draw, kind) if own else leaf
+            for leaf, own in zip(self._leaves, self._split, strict=True)
         ]
 
 
@@ -150,9 +148,9 @@ def _kind_of(leaf: object) -> torch.dtype | None:
 
 
 def _with_rows(stay: Tensor, new: Tensor, which: Tensor) -> Tensor:
-    mixed = stay.clone()
-    mixed[which.to(mixed.device)] = new[which.to(new.device)]
-    return mixed
+    made = stay.clone()
+    made[which.to(made.device)] = new[which.to(new.device)]
+    return made
 
 
 _COPIED = ("negative values", "times 2^10")  # kinds of which others are copies of a pivot, times a number
@@ -174,32 +172,32 @@ def _made_up(leaf: Tensor, role: Role, rows: int, seed: int, kind: str) -> Tenso
     if length == 1:  # a label for each
         kinds = torch.arange(rows, device="cpu") + seed
         return ((kinds * 0 if kind in {"one label", "reverse"} else kinds) % max(role.below, 1)).view(shape).to(leaf)
-    tensor = torch.randint(0, role.below, shape, generator=draw, device="cpu")
+    made = torch.randint(0, role.below, shape, generator=draw, device="cpu")
     usual = next((token for token in range(role.below) if token not in role.padding), 0)
     for token in role.padding:
-        tensor[tensor == token] = usual
+        made[made == token] = usual
     if kind == "one token":
-        tensor = tensor.flatten(1)[:, :1].expand(rows, length).reshape(shape)
+        made = made.flatten(1)[:, :1].expand(rows, length).reshape(shape)
     elif kind in {"padding", "reverse"}:
-        tensor = tensor.masked_fill(_ends(shape, draw), min(max(role.padding), role.below - 1))
-    return tensor.to(leaf)
+        made = made.masked_fill(_ends(shape, draw), min(max(role.padding), role.below - 1))
+    return made.to(leaf)
 
 
 def _ends(shape: tuple[int, ...], draw: torch.Generator) -> Tensor:
     """Where rows are padded at their end: from one to all but one of the positions, in different numbers."""
     positions = shape[1]
-    lengths = torch.randint(1, max(positions, 2), (shape[0],), generator=draw, device="cpu")
-    places = torch.arange(positions, device="cpu") >= lengths[:, None]
+    kept = torch.randint(1, max(positions, 2), (shape[0],), generator=draw, device="cpu")
+    places = torch.arange(positions, device="cpu") >= kept[:, None]
     return places.view(shape[0], positions, *[1] * (len(shape) - 2)).expand(shape)
 
 
 def _real(leaf: Tensor, shape: tuple[int, ...], draw: torch.Generator, kind: str) -> Tensor:
-    tensor = torch.rand(shape, generator=draw, dtype=torch.float64, device="cpu") / 2
+    made = torch.rand(shape, generator=draw, dtype=torch.float64, device="cpu") / 2
     if kind in {"negative values", "reverse"}:
-        tensor += 2.0**-4
+        made += 2.0**-4
     if leaf.is_complex():
-        tensor = torch.complex(tensor, tensor.flip(-1))
-    return _planted(tensor, draw, kind, leaf.dtype).to(leaf)
+        made = torch.complex(made, made.flip(-1))
+    return _planted(made, draw, kind, leaf.dtype).to(leaf)
 
 
 def _planted(made: Tensor, draw: torch.Generator, kind: str, dtype: torch.dtype | None = None) -> Tensor:

@@ -41,16 +41,16 @@ class FrozenModule:
             return self.module(*args, **kwargs)
         rows = rows_in(args, kwargs)
         device = cast("Tensor", first_tensor(args, kwargs)).device
-        check = self._looks.setdefault(device, Independence(self.module, device, self._drawn))
-        key = check.signature(args, kwargs, rows)
+        look = self._looks.setdefault(device, Independence(self.module, device, self._drawn))
+        key = look.signature(args, kwargs, rows)
         self._calls[key] += 1
         if self._calls[key].bit_count() == 1:
-            self._plans[key] = check.plan(
+            self._plans[key] = look.plan(
                 cast("PerExampleGradients", self), args, kwargs, rows, full=key not in self._plans
             )
         output = self.module(*args, **kwargs)
-        outputs = zip(output_leaves(output), self._plans[key].output, strict=False)
-        self._drawn.add(leaf for leaf, along in outputs if along == 0)
+        made = zip(output_leaves(output), self._plans[key].output, strict=False)
+        self._drawn.add(leaf for leaf, along in made if along == 0)
         return output
 
     def shapes(self, args: tuple[Any, ...], kwargs: dict[str, Any], _trace: object) -> list[Any]:

@@ -71,15 +71,15 @@ def known_loss(loss_fn: Callable[..., Any], outputs: Any, targets: tuple[Any, ..
     if not isinstance(outputs, Tensor) or not isinstance(target, Tensor):
         return None
     if function is per_example_loss:
-        losses: Tensor = per_example_loss(outputs, target, **settings)
-        return losses
+        made: Tensor = per_example_loss(outputs, target, **settings)
+        return made
     if function is functional.cross_entropy and not {"size_average", "reduce"} & settings.keys():
         check_weights(outputs[0], target[0], **settings)
         if settings.get("reduction", "mean") not in {"mean", "sum"} or outputs.ndim not in {2, 3}:
             return None
         if target.shape in {outputs.shape, outputs.shape[:-1]}:
-            flattened = (outputs, target) if outputs.ndim == 3 else (outputs.unsqueeze(1), target.unsqueeze(1))
-            return _cross_entropy(*flattened, **settings)
+            whole = (outputs, target) if outputs.ndim == 3 else (outputs.unsqueeze(1), target.unsqueeze(1))
+            return _cross_entropy(*whole, **settings)
     if function in _ELEMENTWISE.values() and outputs.shape == target.shape and outputs.ndim > 1:
         return _elementwise(function, outputs, target, **settings)
     return None
@@ -107,8 +107,8 @@ def _cross_entropy(
     counted = labels != settings.get("ignore_index", -100)
     shares = counted if weight is None else weight[labels.where(counted, 0)] * counted
     total = shares.sum(1)
-    mean: Tensor = losses / total.where(total > 0, 1)
-    return mean
+    made: Tensor = losses / total.where(total > 0, 1)
+    return made
 
 
 def _elementwise(

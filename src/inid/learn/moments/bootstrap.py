@@ -90,12 +90,12 @@ def _lawful_errors(moments: Moments, draws: int, rng: np.random.Generator) -> tu
 
 def expected_errors(equations: Equations, solvers: Sequence[Callable[[Equations], Line]]) -> tuple[Floats, Floats]:
     """The mean squared error to expect of each solver on new rows, summed over targets, and its standard error."""
-    found = np.zeros((len(solvers), _DRAWS))
+    errors = np.zeros((len(solvers), _DRAWS))
     for at, (one, other) in enumerate(perturbed(equations.moments, _DRAWS, noise=True, sampling=True)):
         learned, judge = replace(equations, moments=_spread_up(one)), replace(equations, moments=other)
         for k, solver in enumerate(solvers):
-            found[k, at] = judge.error(solver(learned)).sum()
-    return found.mean(axis=1), found.std(axis=1) / math.sqrt(_DRAWS)
+            errors[k, at] = judge.error(solver(learned)).sum()
+    return errors.mean(axis=1), errors.std(axis=1) / math.sqrt(_DRAWS)
 
 
 def shrinkage(equations: Equations, solver: Solver) -> Floats:
@@ -184,22 +184,22 @@ def coefficient_errors(
     solutions together (77 to 92 % on ten columns and 20,000 rows).
     """
     width, normals = equations.width, equations.normal()
-    found = np.array([least_squares(one, penalty(one)) for one in normals])
+    draws = np.array([least_squares(one, penalty(one)) for one in normals])
     released = equations.covariance(equations.moments).second
     _, likely = perturbed_stacks(equations.moments, _INTERVAL_DRAWS, noise=True, sampling=sampling, lawful=True)
     there = replace(equations, moments=likely)
     error = released - there.covariance(likely).second
-    moved = error[:, width:, :width] - found @ error[:, :width, :width]
+    moved = error[:, width:, :width] - draws @ error[:, :width, :width]
     errors = np.zeros((_INTERVAL_DRAWS, equations.outputs, width + 1))
     for k, normal in enumerate(there.normal()):
         hessian = normal.gram + penalty(normal) * np.eye(width)
         errors[:, k, :width] = (np.linalg.pinv(hessian) @ moved[:, k, :, None])[..., 0]
-    line = equations.line(found)
-    errors[..., width] = line.constants - there.line(found - errors[..., :width]).constants
-    return np.column_stack([found, line.constants]), errors
+    line = equations.line(draws)
+    errors[..., width] = line.constants - there.line(draws - errors[..., :width]).constants
+    return np.column_stack([draws, line.constants]), errors
 
 
-def quantile_ends(found: Floats, errors: Floats, level: float) -> tuple[Floats, Floats]:
+def quantile_ends(estimates: Floats, errors: Floats, level: float) -> tuple[Floats, Floats]:
     """The ends of intervals: the estimate less quantiles of its errors.
 
     Of n draws, one more falls between the k-th and the l-th smallest with probability (l - k) / (n + 1).
@@ -208,4 +208,4 @@ def quantile_ends(found: Floats, errors: Floats, level: float) -> tuple[Floats, 
     if not inside < 1:
         raise ArgumentError(f"level must be a probability below 1, got {shown(level)}: pass 0.95, say.")
     low, high = np.quantile(errors, [(1 - inside) / 2, (1 + inside) / 2], axis=0, method="weibull")
-    return found - high, found - low
+    return estimates - high, estimates - low

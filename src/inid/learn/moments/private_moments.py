@@ -190,8 +190,8 @@ class MomentSource:
             return {} if weights is None else {"weights": weights()}
 
         def answer(units: Units, *, mean: bool, count: bool) -> Floats:
-            found = exact_moments(read(), units, mean=mean, count=count, **given())
-            return found[moment_layout(units.size.size, groups, mean=mean, count=count).picked] if groups else found
+            moments = exact_moments(read(), units, mean=mean, count=count, **given())
+            return moments[moment_layout(units.size.size, groups, mean=mean, count=count).picked] if groups else moments
 
         def columns(units: Units) -> Floats:
             return exact_columns(read(), units, count=True, **given())
@@ -225,8 +225,10 @@ def table_moments(rows: TableRows, units: Units, *, mean: bool, count: bool) -> 
         totals += [*columns, nw.col("one")]
         return _totals(whole_columns(source, rows.names, units), totals)
 
-    whole = rows.sums(build)  # whole numbers of 13 bits fill 64 bits beyond 2^36 rows only
-    return in_units(whole[: i.size], whole[i.size : -1], min(int(whole[-1]), MOST_ROWS), units, mean=mean, count=count)
+    integers = rows.sums(build)  # whole numbers of 13 bits fill 64 bits beyond 2^36 rows only
+    return in_units(
+        integers[: i.size], integers[i.size : -1], min(int(integers[-1]), MOST_ROWS), units, mean=mean, count=count
+    )
 
 
 def table_columns(rows: TableRows, units: Units) -> Floats:
@@ -238,8 +240,8 @@ def table_columns(rows: TableRows, units: Units) -> Floats:
         totals = [*columns, *(column * column for column in columns), nw.col("one")]
         return _totals(whole_columns(source, rows.names, units), totals)
 
-    whole, step = rows.sums(build), units.grid.step
-    return np.asarray(exact_floats(whole) * np.concatenate([step, step**2, [1.0]]))
+    integers, step = rows.sums(build), units.grid.step
+    return np.asarray(exact_floats(integers) * np.concatenate([step, step**2, [1.0]]))
 
 
 def _totals(frame: Any, terms: Sequence[Any]) -> Any:
@@ -264,25 +266,25 @@ def release_narrowed(
     box, and for blocks of staircase noise, each in one part) allow for (E7).
     """
     noise, width, layout = planned.noise, public.size.size, planned.layout
-    seen = outside_groups(width, planned.groups)  # one-hot columns lie where their bounds are
+    free = outside_groups(width, planned.groups)  # one-hot columns lie where their bounds are
     first = layout.i.size
     start = first - planned.count
     check_parts(noise, [start])
     paid = charge(noise, ledger, label)
     spread = noise.std
     exact = source.columns(public)
-    sums = np.append(exact[exact.size - planned.count :], exact[: 2 * width][np.tile(seen, 2)])
+    sums = np.append(exact[exact.size - planned.count :], exact[: 2 * width][np.tile(free, 2)])
     found = AddNoise(start).draw(sums, noise, paid.source).values
     rows = max(float(found[0]), 1.0) if planned.count else float(source.rows or 0)
     preliminary = found[first - start :]
-    products = np.append(seen, False)  # of two columns, the constant being none
+    products = np.append(free, False)  # of two columns, the constant being none
     signal = rows / float(np.median(spread[:first][products[layout.i] & products[layout.j]]))
     with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
-        units = narrowed(public, preliminary / rows, spread[first:] / rows, signal, source.rows, seen)
+        units = narrowed(public, preliminary / rows, spread[first:] / rows, signal, source.rows, free)
     answer = source.answer(units, mean=True, count=False)
     moments = AddNoise().draw(answer, noise, paid.source).values
-    made = paid.release(np.concatenate([moments, found]))
-    return moments_of_release(made, replace(planned, units=units)), units
+    noisy = paid.release(np.concatenate([moments, found]))
+    return moments_of_release(noisy, replace(planned, units=units)), units
 
 
 def narrowed(
@@ -291,18 +293,18 @@ def narrowed(
     spread: Floats,
     signal: float,
     rows: int | None,
-    seen: NDArray[np.bool_] | None = None,
+    free: NDArray[np.bool_] | None = None,
 ) -> Units:
     """The units of columns within k standard deviations of their means, and within the public bounds."""
-    seen = np.ones(public.size.size, bool) if seen is None else seen
-    width = int(seen.sum())
+    free = np.ones(public.size.size, bool) if free is None else free
+    width = int(free.sum())
     mean, square = np.clip(means[:width], -1.0, 1.0), np.clip(means[width:], 0.0, 1.0)
     # An error e in the mean square is one of e in the variance, and one in the mean moves the window: room for both.
     variance = np.maximum(square - mean**2, 0.0) + spread[width:]
     reach = np.maximum(deviations(signal, least=_LEAST, factor=_FACTOR) * np.sqrt(variance), _NARROWEST)
     low, high = np.zeros_like(public.size), np.ones_like(public.size)
-    low[seen], high[seen] = np.maximum(mean - reach, -1.0), np.minimum(mean + reach, 1.0)
+    low[free], high[free] = np.maximum(mean - reach, -1.0), np.minimum(mean + reach, 1.0)
     lower, upper = public.centre + public.unit * low, public.centre + public.unit * high
     apart = lower < upper  # but for bounds so close that floats have nothing between them
     lower = np.where(apart, lower, public.centre - public.unit)
-    return Units.of(lower, np.where(apart, upper, public.centre + public.unit), rows, centre=seen, scale=True)
+    return Units.of(lower, np.where(apart, upper, public.centre + public.unit), rows, centre=free, scale=True)

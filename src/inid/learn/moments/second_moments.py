@@ -91,9 +91,9 @@ class MomentLayout:
         if not self.groups:
             return np.arange(i.size)
         square = self.one_hot[i] & (i == j)
-        kept = np.flatnonzero(((self.unit[i] != self.unit[j]) | (i == j)) & ~(square & self.mean))
-        i, j = i[kept], j[kept]
-        return np.asarray(kept[np.lexsort((j, i, self.unit[j], self.unit[i], j == self.width))])
+        places = np.flatnonzero(((self.unit[i] != self.unit[j]) | (i == j)) & ~(square & self.mean))
+        i, j = i[places], j[places]
+        return np.asarray(places[np.lexsort((j, i, self.unit[j], self.unit[i], j == self.width))])
 
     @cached_property
     def i(self) -> NDArray[np.intp]:
@@ -121,11 +121,11 @@ class MomentLayout:
         if not self.groups:
             return released
         i, j = self._all
-        found = np.zeros((*released.shape[:-1], i.size))
-        found[..., self.picked] = released
+        entries = np.zeros((*released.shape[:-1], i.size))
+        entries[..., self.picked] = released
         if self.mean:
-            found[..., (i == j) & self.one_hot[i]] = found[..., (j == self.width) & self.one_hot[i]]
-        return found
+            entries[..., (i == j) & self.one_hot[i]] = entries[..., (j == self.width) & self.one_hot[i]]
+        return entries
 
 
 @lru_cache(maxsize=8)
@@ -169,10 +169,12 @@ def exact_moments(X: Floats, units: Units, *, mean: bool, count: bool = False, w
         each = exact_columns(X, units, count=count, weights=weights)
         return np.concatenate([shares, each[: width * mean], each[2 * width :]])
     products, sums = np.zeros((width, width), np.int64), np.zeros(width, np.int64)
-    for whole in units.chunks(X):
-        products += (whole.T @ whole).astype(np.int64)  # below 2^53 in a chunk, so exact in whatever order BLAS adds
+    for integers in units.chunks(X):
+        products += (integers.T @ integers).astype(
+            np.int64
+        )  # below 2^53 in a chunk, so exact in whatever order BLAS adds
         if mean:
-            sums += whole.sum(axis=0).astype(np.int64)
+            sums += integers.sum(axis=0).astype(np.int64)
     return in_units(products[np.triu_indices(width)], sums, len(X), units, mean=mean, count=count)
 
 
@@ -350,13 +352,13 @@ def plan_moments(
         # Independent noise in parts of a box has privacy of its own; Laplace noise in parts of another set has not.
         alone = "laplace" if laplace else "gaussian"
         parts = [i.size - count]
-        seen = int((~layout.one_hot[:width]).sum())
-        sets = [_with_preliminary(one, seen) for one in (sets[:1] if alone == "laplace" else sets)]
-        box = _with_preliminary(box, seen)
-        largest, reach = np.append(largest, np.ones(2 * seen)), np.append(reach, np.ones(2 * seen))
+        free = int((~layout.one_hot[:width]).sum())
+        sets = [_with_preliminary(one, free) for one in (sets[:1] if alone == "laplace" else sets)]
+        box = _with_preliminary(box, free)
+        largest, reach = np.append(largest, np.ones(2 * free)), np.append(reach, np.ones(2 * free))
         chosen = np.arange(largest.size) >= i.size
         part = _LAPLACE_PRELIMINARY_SHARE if laplace else _PRELIMINARY_SHARE
-        weights = _raised(np.append(weights, np.zeros(2 * seen)), reach, chosen, part, laplace=laplace)
+        weights = _raised(np.append(weights, np.zeros(2 * free)), reach, chosen, part, laplace=laplace)
     plans = [
         plan_independent(one, budget, mechanism=alone, allocation=allocation, weights=weights)
         for one in (sets if mechanism != "staircase" else [])
@@ -423,23 +425,23 @@ def release_moments(answer: Callable[[], Floats], planned: MomentPlan, ledger: L
     return moments_of_release(release(answer, planned.noise, ledger, label=label), planned)
 
 
-def moments_of_release(made: Release, planned: MomentPlan) -> Moments:
+def moments_of_release(answer: Release, planned: MomentPlan) -> Moments:
     """What was released as matrices, divided by the number of rows."""
     width, layout = planned.units.size.size, planned.layout
     products, sums = width * (width + 1) // 2, width * planned.mean
-    found = layout.whole(made.values[: layout.i.size])
+    entries = layout.whole(answer.values[: layout.i.size])
     rows = float(planned.rows or 0)
     if planned.count:
-        rows = max(float(found[-1]), 1.0)
+        rows = max(float(entries[-1]), 1.0)
     scales = layout.whole(planned.noise.std[: layout.i.size]) / rows
-    values = found / rows
+    values = entries / rows
     return Moments(
         second=symmetric(values[:products], width),
         first=values[products : products + sums] if planned.mean else None,
         spread=symmetric(scales[:products], width),
         first_spread=scales[products : products + sums],
         rows=rows,
-        release=made,
+        release=answer,
         rows_spread=float(scales[-1]) * rows if planned.count else 0.0,
         layout=layout,
         one_hot=np.flatnonzero(layout.one_hot) if planned.mean else np.empty(0, np.intp),
