@@ -40,6 +40,7 @@ _RESIDUALS = (
     "tests/attack/test_synthetic_steps.py::test_every_difference_lies_in_the_set_which_is_no_larger_than_it_must_be"
 )
 _FIT = "tests/audit/test_estimators.py::test_one_person_moves_a_fit_as_far_as_was_charged"
+_ADDITIVE = "tests/attack/test_learn_additive.py::test_no_neighbour_moves_the_sums_of_a_part_further_than_was_planned"
 
 MUTATIONS = (
     # Promises, and the mathematics of one release.
@@ -454,6 +455,25 @@ MUTATIONS = (
         "test_a_set_with_smaller_radii_or_of_other_blocks_is_refused[sizes6-members6-add_remove]",
     ),
     # Estimators.
+    Mutation(
+        "learn/additive/backfitting_plan.py",
+        "return one * (2 if replaced else 1) *",
+        "return one * (math.sqrt(2) if replaced else 1) *",
+        "tests/attack/test_learn_additive.py"
+        "::test_a_sum_in_one_cell_moves_by_twice_a_residual_and_not_by_the_root_of_two[gaussian]",
+    ),
+    Mutation(
+        "learn/additive/backfitting_plan.py",
+        "moved = tables * (2 if replaced else 1)",
+        "moved = tables",
+        f"{_ADDITIVE}[number-replace-gaussian]",
+    ),
+    Mutation(
+        "learn/additive/backfitting.py",
+        "return np.trunc(np.clip(z, -1.0, 1.0) * _GRID)",
+        "return np.trunc(z * _GRID)",
+        f"{_ADDITIVE}[number-add_remove-laplace]",
+    ),
     Mutation(
         "learn/descent/clipped_gradients.py",
         "buffer.clip(ends[0], ends[1], out=buffer)",

@@ -186,6 +186,40 @@ def survival() -> Picture:
     return picture
 
 
+def shapes() -> Picture:
+    """Two shapes of a made-up regression with their intervals, from one seeded fit, and the true ones."""
+    picture = Picture(760, 290, "Two shapes of a private additive model with intervals, beside the true ones")
+    picture.text(20, 28, "Shapes of years of work and rooms, 6,000 rows, epsilon 1", size=15)
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.uniform(0, 40, 6_000), rng.uniform(1, 10, 6_000)])
+    y = 20 + 30 * np.sqrt(X[:, 0] / 40) + 4 * X[:, 1] + rng.normal(0, 5, 6_000)
+    with inid.testing.unsafe_seed(1):
+        model = learn.PrivateAdditiveRegressor(
+            PROMISE, bounds=([0, 0], [50, 12]), bounds_y=(0, 150), monotone={0: "increasing"}, pairs=0
+        ).fit(X, y)
+    truths = (lambda x: 30 * np.sqrt(x / 40) - 20, lambda x: 4 * (x - 5.5))
+    for at, (name, truth) in enumerate(zip(("years of work", "rooms"), truths, strict=True)):
+        shape, left = model.shapes_[str(at)], 60 + 370 * at
+        (edges,), (low, high) = shape.edges, shape.interval()
+        kept = shape.shares > 0.01
+
+        def spot(x: float, effect: float, left: float = left, last: float = edges[-1]) -> tuple[float, float]:
+            return left + 300 * x / last, 150 - 3.6 * effect
+
+        for begin, end, value, under, over in zip(
+            edges[:-1][kept], edges[1:][kept], shape.values[kept], low[kept], high[kept], strict=True
+        ):
+            picture.area([spot(begin, under), spot(end, under), spot(end, over), spot(begin, over)], BLUE, opacity=0.25)
+            picture.line([spot(begin, value), spot(end, value)], BLUE, width=2)
+        ends = np.linspace(X[:, at].min(), X[:, at].max(), 60)
+        picture.line([spot(x, truth(x)) for x in ends], INK, width=1, dash="3 3")
+        picture.text(left + 150, 272, name, size=12, color=SOFT, at="middle")
+        for effect in (-20, 0, 20):
+            picture.text(left - 8, 154 - 3.6 * effect, f"{effect}", size=12, color=SOFT, at="end")
+    picture.text(40, 50, "Bands are 95 % intervals of noise and sampling; dashed is the truth.", size=12, color=SOFT)
+    return picture
+
+
 def categories() -> Picture:
     """Scores on Adult from its strings, beside two peers, from the same table."""
     picture = Picture(760, 264, "AUC of private classifiers on Adult, read from its strings, for three budgets")
@@ -416,6 +450,7 @@ PICTURES = {
     "plan-shares": plan_shares,
     "regression": regression,
     "survival": survival,
+    "shapes": shapes,
     "categories": categories,
     "shared-budget": shared_budget,
     "two-worlds": two_worlds,

@@ -85,6 +85,16 @@ ESTIMATORS = {
     "logistic of three classes": (made(learn.PrivateLogisticRegression, **UNIT, classes=(0, 1, 2)), SIXTHS),
     "poisson": (made(learn.PrivatePoissonRegressor, **UNIT, bounds_y=(0, 9)), COUNTS),
     "gamma": (made(learn.PrivateGammaRegressor, **UNIT, bounds_y=(0.5, 9)), COUNTS + 0.5),
+    "additive": (made(learn.PrivateAdditiveRegressor, bins=3, passes=2, pairs=1, **TARGET), Y),
+    "additive counts": (
+        made(learn.PrivateAdditiveRegressor, bins=3, passes=2, pairs=1, loss="poisson", **UNIT, bounds_y=(0, 9)),
+        COUNTS,
+    ),
+    "additive logits": (made(learn.PrivateAdditiveClassifier, bins=3, passes=2, pairs=1, **CLASSES), LABELS),
+    "additive logits of three classes": (
+        made(learn.PrivateAdditiveClassifier, bins=3, passes=2, pairs=1, **UNIT, classes=(0, 1, 2)),
+        SIXTHS,
+    ),
     "naive Bayes": (made(learn.PrivateGaussianNB, **CLASSES), LABELS),
     "Kaplan-Meier": (SurvivalCurve, LABELS),
     "Cox": (Hazards, LABELS),

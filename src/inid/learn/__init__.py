@@ -19,6 +19,10 @@ try:
 except ImportError:
     raise MissingExtraError("inid.learn needs scikit-learn: run pip install '.[learn]' in inid's checkout.") from None
 
+from inid.learn.additive.additive_models import PrivateAdditiveClassifier, PrivateAdditiveRegressor
+from inid.learn.additive.backfitting import Backfitting
+from inid.learn.additive.backfitting_plan import BackfittingSteps
+from inid.learn.additive.shapes import Shape, monotone, roughness, smoothed
 from inid.learn.base import NoisyEstimator, RepeatedSpendingWarning
 from inid.learn.bounds import EncodedBounds, bounds_of, codes, enforce_one_hot, read_bounds
 from inid.learn.budget_splitting import split_budget
@@ -91,6 +95,8 @@ __all__ = [
     "NotPrivateStepWarning",
     "NotPrivateWarning",
     "OnSyntheticRows",
+    "PrivateAdditiveClassifier",
+    "PrivateAdditiveRegressor",
     "PrivateCox",
     "PrivateElasticNet",
     "PrivateGammaRegressor",
@@ -110,6 +116,7 @@ __all__ = [
     "PrivateStandardScaler",
     "PublicCategories",
     "RepeatedSpendingWarning",
+    "Shape",
     "bounds_of",
     "estimate_smoothness",
     "make_private_pipeline",

@@ -331,6 +331,10 @@ def _blocks(model: Any, plan: NoisePlan) -> list[tuple[str, NDArray[np.intp]]]:
 
 
 def _spent(model: Any, plan: NoisePlan) -> list[tuple[str, float]]:
+    if hasattr(model, "_parts"):  # in the order of the plan's numbers
+        cuts = np.cumsum([part.size for part in model._parts])[:-1]  # noqa: SLF001 - the base's own
+        costs = [float(own.sum()) for own in np.split(plan.shares, cuts)]
+        return [(part.name, cost / sum(costs)) for part, cost in zip(model._parts, costs, strict=True)]  # noqa: SLF001
     blocks = _blocks(model, plan)
     if not blocks:
         what = {
@@ -389,10 +393,10 @@ def _scores(model: Any, X: Any, y: Any) -> Iterator[str]:
     """The model's score on every other row, beside that of its namesake, fitted to the rest."""
     if y is None or not hasattr(model, "score"):
         raise ArgumentError("a report compares regressors and classifiers: pass X and y, of public or paid-for rows.")
-    data, target = np.asarray(X, dtype=np.float64), np.asarray(y)
     plain = _namesake(model)
     if plain is None:
         raise ArgumentError(f"{type(model).__name__} has no namesake in scikit-learn to compare with.")
+    data, target = np.asarray(X, dtype=np.float64), np.asarray(y)
     plain.fit(data[::2], target[::2])
     logarithmic = isinstance(plain, linear_model.PoissonRegressor | linear_model.GammaRegressor)
     word = "accuracy" if is_classifier(model) else "D^2" if logarithmic else "R^2"

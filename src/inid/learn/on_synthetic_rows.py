@@ -4,7 +4,7 @@ import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,14 +15,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from inid.accounting import Ledger
-from inid.arguments import Floats, integer, shown
+from inid.arguments import Floats, shown
 from inid.errors import ArgumentError
-from inid.learn.base import PrivateEstimator, check_room, read_relation
+from inid.learn.base import check_room, read_relation
 from inid.learn.bounds import Bounds, read_bounds, read_budget
 from inid.learn.budget_splitting import divisible, split_budget
-from inid.learn.inputs import Labels, Matrix, read_classes, read_labels, read_matrix, read_target
+from inid.learn.coded_columns import CodedColumns, read_bin_edges, read_category_names
+from inid.learn.inputs import Labels, Matrix, read_classes, read_labels, read_target
 from inid.learn.parameters import estimator
-from inid.learn.preprocessing import PublicCategories
 from inid.learn.public_units import MOST_ROWS, Units, cover_answers
 from inid.learn.significance import NoisyFitWarning
 from inid.planning import plan_independent
@@ -34,9 +34,8 @@ from inid.tables.questions.synthetic.coded import Levels, release_levels
 
 _LEAST_ROWS, _MOST_ROWS = 20_000, 200_000  # that are made: more of them cost nothing
 _LEAST_OF_A_CLASS = 10
-_BINS, _MOST_BINS = 16, 1000
+_BINS = 16
 _MEANS = 0.05  # of mu^2, for the mean of the target in each bin
-_MOST_SIZE = 1e100  # of edges, as of bounds: a middle is finite
 _LEAST_SHRINKAGE = 0.1
 _NOISY_FIT = (
     "the released tables of the target with other columns can hardly be told from noise, and the model is nearly a "
@@ -49,7 +48,7 @@ def _has(method: str) -> Callable[[Any], bool]:
 
 
 @estimator
-class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[misc]
+class OnSyntheticRows(MetaEstimatorMixin, CodedColumns):  # type: ignore[misc]
     """A classifier or regressor of scikit-learn, fitted to synthetic rows under differential privacy.
 
     One release, of the tables of columns and of the pairs that are worth their noise, pays for the rows; they are made
@@ -106,6 +105,8 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     target_weight: float = 4.0
     neighbours: Neighbours | None = None
 
+    _usual_bins: ClassVar[int] = _BINS
+
     def fit(self, X: Any, y: Any, *, ledger: Ledger | None = None) -> Self:
         """Release, make rows, and fit the estimator to them."""
         self._start_fit()
@@ -115,7 +116,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
                 f"estimator must be a classifier or a regressor of scikit-learn, got {shown(self.estimator)}: pass "
                 "HistGradientBoostingClassifier(), say."
             )
-        read, rows = self._read(X, reset=True, empty=relation == "add_remove")
+        read, rows = self._read_columns(X, reset=True, empty=relation == "add_remove")
         target, levels_y, values, numbers = self._target(rows, y)
         part = None
         if numbers is not None and not isinstance(budget, PureDP):
@@ -253,52 +254,10 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         check_is_fitted(self, "estimator_")
         return self.estimator_
 
-    def _encoder(self) -> PublicCategories:
-        return PublicCategories(
-            self.categories,
-            bounds=self.bounds,  # type: ignore[arg-type]
-            other="category",
-            encoding="ordinal",
-            remainder=self.remainder,
-        )
-
-    def _read(self, X: Any, *, reset: bool, empty: bool) -> tuple[Callable[[], Floats], Matrix]:
-        """How to read the numbers and the codes of categories, and what has the number of rows."""
-        if not self.categories:
-            data = read_matrix(self, X, reset=reset, empty=empty)
-            if reset:
-                names = getattr(self, "feature_names_in_", None)
-                self._clip_bounds = read_bounds("bounds", self.bounds, data.shape[1], names)
-                self._numbers: list[Any] = [*names] if names is not None else [*range(data.shape[1])]
-                self._edges = self._read_bins()
-            return data.floats, data
-        encoder = self._encoder().fit(X)
-        for name in ("n_features_in_", "feature_names_in_"):
-            if reset and hasattr(encoder, name):
-                setattr(self, name, getattr(encoder, name))
-        if reset:
-            layout, self._numbers = encoder.get_bounds_out(), [*(self.bounds or {})]  # type: ignore[misc]
-            count = len(self._numbers)
-            self._clip_bounds = np.array(layout.lower[:count]), np.array(layout.upper[:count])
-            self._edges = self._read_bins()
-        rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
-        return lambda: encoder.transform(X), Matrix((rows, self.n_features_in_), lambda: np.empty((rows, 0)))
-
-    def _read_bins(self) -> list[Floats]:
-        """The edges of the bins of each column of numbers."""
-        stated: Any = self.bins
-        if isinstance(stated, Mapping):
-            unknown = [name for name in stated if name not in self._numbers]
-            if unknown:
-                raise ArgumentError(f"bins names {shown(unknown[0])}, which is no column of numbers: leave it out.")
-        each = [stated.get(name, _BINS) if isinstance(stated, Mapping) else stated for name in self._numbers]
-        ends = zip(self._numbers, each, *self._clip_bounds, strict=True)
-        return [_edges(f"bins of {shown(name)}", one, (low, high)) for name, one, low, high in ends]
-
     def _levels(self) -> dict[str, Sequence[str] | Sequence[float]]:
         """The public levels of every column that the estimator sees."""
         levels: dict[str, Sequence[str] | Sequence[float]] = {}
-        listed = {name: [*keys, "other"] for name, keys in (self.categories or {}).items()}
+        listed = read_category_names(self.categories)
         known: list[tuple[Any, Any]] = [*zip(self._numbers, self._edges, strict=True), *listed.items()]
         for at, (name, keys) in enumerate(known):
             word = str(name) if str(name) and is_plain(str(name)) else f"column {at}"
@@ -306,17 +265,6 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
                 word += "'"
             levels[word] = keys.tolist() if isinstance(keys, np.ndarray) else _words(keys)
         return levels
-
-    def _places(self, values: Floats) -> Levels:
-        """The level of each value: never missing, whatever the value is."""
-        count = len(self._edges)
-        places = np.zeros(values.shape, dtype=np.int64)
-        with np.errstate(all="ignore"):
-            for at, edges in enumerate(self._edges):
-                column = np.where(np.isnan(values[:, at]), (edges[0] + edges[-1]) / 2, values[:, at])
-                places[:, at] = np.searchsorted(edges[1:-1], column, side="right")
-            places[:, count:] = values[:, count:].astype(np.int64)
-        return places
 
     def _middles(self, codes: NDArray[np.integer]) -> Floats:
         """What the estimator sees of levels."""
@@ -327,7 +275,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
 
     def _seen(self, X: Any) -> Floats:
         check_is_fitted(self, "estimator_")
-        read, _ = self._read(X, reset=False, empty=True)
+        read, _ = self._read_columns(X, reset=False, empty=True)
         return self._middles(self._places(read()))
 
     def _target(
@@ -353,7 +301,7 @@ class OnSyntheticRows(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         numbers = read_target(self, rows, y, several=False)
         low, high = (float(end[0]) for end in read_bounds("bounds_y", self.bounds_y, 1))
         usual = _BINS if hasattr(self.bins, "__len__") else self.bins  # edges are those of other columns
-        edges = _edges("bins_y", usual if self.bins_y is None else self.bins_y, (low, high))
+        edges = read_bin_edges("bins_y", usual if self.bins_y is None else self.bins_y, (low, high))
 
         def held() -> Floats:
             targets = numbers.floats()[:, 0]
@@ -369,33 +317,6 @@ def _words(listed: Sequence[Any]) -> list[str]:
     """What levels are called in a record: their texts, or numbers where these are not distinct, or not plain."""
     words = [*map(str, listed)]
     return words if len({*words}) == len(words) and all(map(is_plain, words)) else [*map(str, range(len(words)))]
-
-
-def _edges(name: str, stated: Any, bounds: tuple[float, float]) -> Floats:
-    """So many bins of one width between bounds, or their edges."""
-    if not hasattr(stated, "__len__"):
-        cure = f"pass how many there are, 2 to {_MOST_BINS}, or their edges"
-        count = integer(name, stated, least=2, cure=cure)
-        if count > _MOST_BINS:
-            raise ArgumentError(f"{name} must be at most {_MOST_BINS}, got {shown(stated)}: {cure}.")
-        edges = np.linspace(*bounds, count + 1)
-        if not (np.diff(edges) > 0).all():
-            raise ArgumentError(
-                f"{name} must be told apart by floats, got {count} between {bounds[0]} and {bounds[1]}: state fewer "
-                "bins, or wider bounds."
-            )
-        return edges
-    try:
-        edges = np.asarray(stated, dtype=np.float64)
-    except (TypeError, ValueError):
-        edges = np.empty(0)
-    sound = edges.ndim == 1 and 3 <= edges.size <= _MOST_BINS + 1 and bool((np.abs(edges) <= _MOST_SIZE).all())
-    if not (sound and (np.diff(edges) > 0).all()):
-        raise ArgumentError(
-            f"{name} must be a number of bins, or three finite edges or more that increase, of at most 1e+100 in size, "
-            f"got {shown(stated)}."
-        )
-    return edges
 
 
 def _with_every_class(codes: NDArray[np.int32], classes: int) -> NDArray[np.int32]:

@@ -73,6 +73,8 @@ ESTIMATORS = [
         learn.PrivateGammaRegressor(budget=HUGE, bounds=(-100, 100), bounds_y=(0.1, 1000), passes=5, max_weight=4.0),
         WITH_TARGET | WEIGHTED | REPEATED,
     ),
+    (learn.PrivateAdditiveRegressor(HUGE, bounds=(-4, 4), bounds_y=(-300, 300), bins=8, passes=2), WITH_TARGET),
+    (learn.PrivateAdditiveClassifier(HUGE, bounds=(-4, 4), bins=8, passes=2), EVERYWHERE),
 ]
 
 

@@ -34,6 +34,8 @@ OTHERS = [
     (learn.PrivateQuantileTransformer(BUDGET, bounds=(-1, 1)), None),
     (learn.PrivateKaplanMeier(BUDGET, edges=range(5)), Y > 0),
     (learn.PrivateCox(edges=range(5), **BOTH), Y > 0),
+    (learn.PrivateAdditiveRegressor(bounds_y=(-3, 3), **BOTH), Y),
+    (learn.PrivateAdditiveClassifier(classes=(False, True), **BOTH), Y > 0),
 ]
 
 
