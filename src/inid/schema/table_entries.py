@@ -510,7 +510,7 @@ register(
         "other",
         Choice(
             {"cell": "count in a cell of their own", "drop": "are left out"},
-            "own cell in tables of counts; left out in groups",
+            "a cell in tables, left out in groups",
         ),
         "WORD",
         "Rows with other keys count in a cell of their own (cell) or are left out (drop; with --by the default).",

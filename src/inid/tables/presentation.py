@@ -484,22 +484,24 @@ def column_facts(
     return ColumnFacts(name, ", ".join(kinds), limits, filled)
 
 
-def protection(person: Person | None, neighbours: str) -> str:
+def protection(person: Person | None, neighbours: str, when: str = "") -> str:
     """Who is protected, and from what."""
-    return f"{protected_unit(person)}: results are about equally likely {_RELATIONS[neighbours]}"
+    return f"{protected_unit(person, when=when)}: results are about equally likely {_RELATIONS[neighbours]}"
 
 
-def protected_unit(person: Person | None, rows_are: str | None = None) -> str:
-    """Who is protected, in words.
+def protected_unit(person: Person | None, rows_are: str | None = None, *, when: str = "") -> str:
+    """Who is protected, in words; of several periods, in which of them.
 
     >>> protected_unit(None), protected_unit(None, "people"), protected_unit(Person("id", 2))
     ('one row', 'a given person', 'one person (up to 2 rows with the same id)')
     """
     if person is None:
-        return "a given person" if rows_are == "people" else f"any one of the {rows_are}" if rows_are else "one row"
+        return (
+            "a given person" if rows_are == "people" else f"any one of the {rows_are}" if rows_are else f"one row{when}"
+        )
     rows = "one row" if person.max_rows == 1 else f"up to {person.max_rows:,} rows"
     rows = rows if person.contribution is None else "all rows"
-    return f"one person ({rows} with the same {person.column})"
+    return f"one person ({rows} with the same {person.column}{when})"
 
 
 def key_word(key: object) -> str:

@@ -10,8 +10,8 @@ from scipy.special import ndtri
 from inid import figures
 from inid.arguments import Floats
 from inid.errors import ArgumentError
-from inid.report import Dimension, Estimate, EstimateBlock, LedgerState, ReportInputs, page, summarize_plan
-from inid.tables.presentation import marked, protected_unit, read_too_noisy, things_of
+from inid.report import Dimension, Estimate, EstimateBlock, LedgerState, ReportInputs, page
+from inid.tables.presentation import marked, protected_unit, protection, read_too_noisy, things_of
 from inid.tables.result import TOO_NOISY
 from inid.tables.streams.plan import StreamPlan
 from inid.tables.streams.results import SumResult
@@ -41,14 +41,20 @@ def stream_page(
         ("noise", str(plan).split("\n")[1]),
         ("what it gives", plan.gain_in_words()),
         ("everybody in every period", plan.every_in_words()),
-        *plan.question.facts(plan, (), stream.level),
+        *(
+            (
+                term,
+                protection(plan.question.person, plan.question.neighbours, plan.when) if term == "protected" else text,
+            )
+            for term, text in plan.question.facts(plan, (), stream.level)
+        ),
         ("released so far", f"{len(stream.released)} of {len(stream.periods)} periods"),
         ("periods without a number", ", ".join(lost) + "; totals are without them" if lost else ""),
     ]
     inputs = ReportInputs(
         title=title or "Private statistics, period after period",
-        plan=summarize_plan(plan.noise),
-        unit=protected_unit(plan.question.person),
+        plan=plan.summary(),
+        unit=protected_unit(plan.question.person, when=plan.when),
         question=[(term, text) for term, text in facts if text],
         columns=plan.question.column_facts(),
         blocks=stream_blocks(results, share, plan),

@@ -3,10 +3,12 @@
 import json
 from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+
+import numpy as np
 
 from inid.accounting import JointCharge
 from inid.arguments import Floats, choice, integer, shown
@@ -14,6 +16,7 @@ from inid.errors import ArgumentError, GuaranteeError
 from inid.planning import Certificate, NoisePlan
 from inid.planning.noise_plan import aligned, counted
 from inid.promises import Budget, PureDP
+from inid.report import PlanSummary, summarize_plan
 from inid.tables.aggregation import Aggregation, FoundKeys, Grouping
 from inid.tables.engines import CsvDialect, Engine, is_csv, open_table
 from inid.tables.engines.roles import IdKind, is_text
@@ -280,6 +283,28 @@ class StreamPlan:
         """
         strategy = self.choice.independent if independent else self.choice.strategy
         return strategy.spread(want, self.choice.window)
+
+    def summary(self) -> PlanSummary:
+        """The noise of each released number in a period (root mean square), beside other plans of the same promise."""
+        labels = [f"{label} in a period" for label in self.question.labels]
+        alone, factor = summarize_plan(self.noise, labels), float(np.sqrt(np.mean(np.square(self.errors("periods")))))
+        lines = tuple(
+            replace(
+                line,
+                deviation=factor * line.deviation,
+                baselines={name: factor * own for name, own in line.baselines.items()},
+                scale=None if line.scale is None else factor * line.scale,
+            )
+            for line in alone.lines
+        )
+        return replace(alone, lines=lines)
+
+    @property
+    def when(self) -> str:
+        """In which periods a person, or a row, is protected, after a word for the rows; empty for one period."""
+        if self.contributes == "every":
+            return " in every period"
+        return "" if self.most == 1 else f" in each of {self.most} periods"
 
     def error_table(self) -> list[list[str]]:
         """The errors of the first statistic: a head, and a line for each of some periods, of all if they are few."""

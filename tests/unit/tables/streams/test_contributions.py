@@ -116,7 +116,7 @@ def test_the_page_of_a_stream_has_the_public_facts_of_a_single_query(tmp_path, l
         rng = np.random.default_rng(1)
         s.release("2027-01", visits([f"p{at}" for at in range(300)], rng.gamma(3.0, 30.0, 300)))
     text = outline(stream_page(s, ledger, None)).text
-    assert "one person (up to 2 rows with the same id)" in text
+    assert "one person (up to 2 rows with the same id in every period)" in text
     assert "4,321, a public guess for planning" in text
     assert "count as 7.5" in text
     assert (
