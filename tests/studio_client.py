@@ -46,14 +46,14 @@ class Page:
 
     @property
     def headers(self):
-        return {"origin": OWN, "x-inid-key": self.studio.own.key}
+        return {"origin": OWN, "x-inid-key": self.studio.secrets.key}
 
 
 def open_page(root, **settings):
     """A page on a folder, opened by its link."""
     table, ledger = settings.pop("table", None), settings.pop("ledger", None)
     studio = Studio(Folder(root, table, ledger), **settings)
-    client = TestClient(make_app(studio, PORT), base_url=f"{OWN}/{studio.own.path}", follow_redirects=False)
-    opened = client.get(f"{OWN}/open", params={"token": studio.own.link})
-    assert f'content="/{studio.own.path}/"' in opened.text
+    client = TestClient(make_app(studio, PORT), base_url=f"{OWN}/{studio.secrets.path}", follow_redirects=False)
+    opened = client.get(f"{OWN}/open", params={"token": studio.secrets.link})
+    assert f'content="/{studio.secrets.path}/"' in opened.text
     return Page(studio, client)

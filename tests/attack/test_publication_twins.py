@@ -56,7 +56,7 @@ def test_without_the_even_half_a_query_starves(monkeypatch):
 
     def without(promise, mechanism, errors, importance, shares):
         made = division.divide(promise, mechanism, errors, importance, shares)
-        even = made.whole / len(errors)
+        even = made.total / len(errors)
         amounts = [2 * decimal_fraction(one.mu) ** 2 - even for one in made.parts]
         return replace(made, parts=tuple(division._part(one, mechanism, 0) for one in amounts))
 

@@ -44,7 +44,7 @@ def test_odd_values_are_answered_in_words_and_make_nothing(page, tmp_path, route
     ],
 )
 def test_the_new_addresses_answer_the_page_alone(page, route, headers, status):
-    key = {"x-inid-key": page.studio.own.key} if "sec-fetch-site" in headers or "host" in headers else {}
+    key = {"x-inid-key": page.studio.secrets.key} if "sec-fetch-site" in headers or "host" in headers else {}
     answer = page.client.post(f"/api/{route}", json={"text": "a"}, headers=headers | key)
     assert answer.status_code == status
 

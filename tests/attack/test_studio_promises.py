@@ -84,7 +84,7 @@ def test_a_record_that_cannot_be_written_is_not_charged_again(page, monkeypatch,
 
 def test_a_full_disk_after_the_charge_is_not_charged_again(page, monkeypatch):
     token = page.ask("prepare", form=TABLES)["token"]
-    released, written = releases.release_job, releases.write_whole
+    released, written = releases.release_job, releases.write_atomically
 
     def broken(*args, **settings):
         released(*args, **settings)
@@ -97,7 +97,7 @@ def test_a_full_disk_after_the_charge_is_not_charged_again(page, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(releases, "release_job", broken)
-        patched.setattr(releases, "write_whole", full)
+        patched.setattr(releases, "write_atomically", full)
         first = page.ask("release", token=token)
     assert first["state"] == "failed"
     assert "Charge 1 of the ledger stands" in first["html"]
@@ -138,7 +138,7 @@ def test_numbers_that_cannot_be_shown_are_said_to_be_paid_for(page, monkeypatch)
 def test_a_release_that_could_not_begin_may_be_tried_again(page, monkeypatch):
     token = page.ask("prepare", form=TABLES)["token"]
     with monkeypatch.context() as patched:
-        patched.setattr(releases, "write_whole", failing(OSError(28, "No space left on device")))
+        patched.setattr(releases, "write_atomically", failing(OSError(28, "No space left on device")))
         page.ask("release", status=422, token=token)
     assert list((page.studio.folder.root / "inid-releases").iterdir()) == []
     assert page.ask("release", token=token)["state"] == "done"

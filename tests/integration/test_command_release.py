@@ -181,7 +181,7 @@ def test_a_disk_that_fills_up_after_the_charge_does_not_lose_the_numbers(folder,
     def full(path, text):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr(release_command, "write_whole", full)
+    monkeypatch.setattr(release_command, "write_atomically", full)
     result = run(f"release {QUESTION} --epsilon 1 --ledger b.db --out result.csv --report report.html --quiet")
     assert result.exit_code == 6
     rows = list(csv.DictReader(result.stdout.splitlines()))

@@ -185,7 +185,7 @@ INTERRUPTS = {
     "checks": (lambda m: m.setattr(inid.tables.Query, "check", failing(KeyboardInterrupt())), False),
     "the charge": (lambda m: m.setattr(inid.Ledger, "charge", failing(KeyboardInterrupt())), False),
     "noise": (lambda m: m.setattr(RandomSource, "fill", failing(KeyboardInterrupt())), True),
-    "writing": (lambda m: m.setattr(release_command, "write_whole", failing(KeyboardInterrupt())), True),
+    "writing": (lambda m: m.setattr(release_command, "write_atomically", failing(KeyboardInterrupt())), True),
     "printing": (lambda m: m.setattr(release_command, "print_estimates", failing(KeyboardInterrupt())), True),
 }
 
@@ -215,7 +215,7 @@ def test_an_interruption_between_commit_and_receipt_says_so(books, asked, monkey
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), ZeroDivisionError()], ids=["disk", "bug"])
-@pytest.mark.parametrize("broken", ["write_whole", "page", "print_estimates"])
+@pytest.mark.parametrize("broken", ["write_atomically", "page", "print_estimates"])
 @booked
 def test_an_answer_that_is_not_where_it_was_wanted_is_charged(books, ledger, broken, error, monkeypatch):
     monkeypatch.setattr(ReleasedJob if broken == "page" else release_command, broken, failing(error))

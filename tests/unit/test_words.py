@@ -34,7 +34,10 @@ RETIRED = {
 }
 # Words that say how a value came about, not what it is.
 PARTICIPLES = {"found", "made", "own", "held", "wanted", "seen", "kept", "told", "said", "met", "whole", "beside"}
-ROOMS_OF_NOUNS = ("curves", "numbers", "schema", "sets", "testing")  # no variable in these has such a name
+ROOMS_OF_NOUNS = (  # no variable in these has such a name
+    *("accounting", "cli", "curves", "jobs", "learn/descent", "mechanisms", "noise", "numbers", "planning", "report"),
+    *("schema", "sets", "studio", "testing", "dpsgd/integrations", "dpsgd/noise"),
+)
 
 
 def names(path: Path) -> set[str]:

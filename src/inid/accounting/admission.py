@@ -313,7 +313,7 @@ def admitted(settings: Settings, history: History, charge: Charge) -> Amounts:
     terms, price = settings.terms, charge.price
     if (terms.reserve is not None or not charge.taken) and accepts(terms, added(history.sums, price)):
         return price
-    if terms.whole and history.charges == 0 and _is_the_whole(settings.total, charge):
+    if terms.takes_total and history.charges == 0 and _is_the_whole(settings.total, charge):
         return terms.everything
     if charge.taken and terms.reserve is None:
         raise BudgetError(
@@ -376,7 +376,7 @@ def check_history(settings: Settings, records: Iterable[Record]) -> None:
             )
         sums = added(sums, dict(record.cost.amounts))
     spends_total = (
-        settings.terms.whole and len(charges) == 1 and _is_the_whole(settings.total, _charge_again(charges[0]))
+        settings.terms.takes_total and len(charges) == 1 and _is_the_whole(settings.total, _charge_again(charges[0]))
     )
     if not (accepts(settings.terms, sums) or (spends_total and all(amount is None for amount in sums.values()))):
         raise GuaranteeError(f"the charges of the ledger do not keep its total together, {settings.total}.")

@@ -46,7 +46,7 @@ class Terms:
 
     limits: tuple[tuple[Currency, Fraction], ...]
     order: Fraction | None = None
-    whole: bool = False
+    takes_total: bool = False
     reserve: Fraction | None = None
 
     @property
@@ -100,7 +100,7 @@ def make_terms(total: Budget, rule: Rule = "auto", order: int | None = None, res
         terms = Terms((("rho", decimal_fraction(total.rho)),))
     elif isinstance(total, ApproxDP) and rule == "gaussian":
         rest = ApproxDP(total.epsilon, decimal_down(_kept(total, reserve)))
-        terms = Terms((("mu_squared", rest.mu_squared),), whole=True)
+        terms = Terms((("mu_squared", rest.mu_squared),), takes_total=True)
     elif isinstance(total, ApproxDP):
         half = decimal_down(_kept(total, reserve) / 2)
         chosen = Fraction(_best_order(total) if order is None else order)
@@ -110,7 +110,7 @@ def make_terms(total: Budget, rule: Rule = "auto", order: int | None = None, res
             ("mu_squared", ApproxDP(total.epsilon, half).mu_squared if half else Fraction(0)),
             ("renyi", renyi),
         )
-        terms = Terms(limits, chosen, whole=True)
+        terms = Terms(limits, chosen, takes_total=True)
     elif isinstance(total, RenyiDP):
         terms = Terms((("renyi", decimal_fraction(total.divergence)),), Fraction(total.order))
     else:

@@ -11,7 +11,7 @@ from inid.accounting.stores import read_address
 from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.jobs import Job, job_keys, read_toml
-from inid.jobs.result_files import check_apart
+from inid.jobs.result_files import check_distinct_files
 from inid.schema import Key, key, keys
 from inid.schema.error_messages import name_on
 from inid.schema.values import Switch, Word
@@ -85,7 +85,7 @@ def read_values(options: Sequence[Key], flags: Mapping[str, Any], elsewhere: Col
         )
     path = passed.pop("config", None)
     values = passed if path is None else _from_file(options, Path(path), elsewhere) | passed
-    check_apart(_files(options, values if path is None else values | {"config": path}))
+    check_distinct_files(_files(options, values if path is None else values | {"config": path}))
     return values
 
 

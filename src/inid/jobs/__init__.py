@@ -17,7 +17,14 @@ from inid.jobs.outputs import Outputs, display_names, read_combination
 from inid.jobs.planned_job import PlannedJob, accuracy_of_job, advice, plan_job
 from inid.jobs.questions import StatedQuestion, TableQuestion
 from inid.jobs.released_job import ReleasedJob, read_published, release_job
-from inid.jobs.result_files import FOR_SPREADSHEETS, UnwritableError, as_csv, check_apart, check_writable, write_whole
+from inid.jobs.result_files import (
+    FOR_SPREADSHEETS,
+    UnwritableError,
+    as_csv,
+    check_distinct_files,
+    check_writable,
+    write_atomically,
+)
 from inid.jobs.streams import STREAM_KEYS, stream_as_command
 from inid.schema.error_messages import sentence_of
 

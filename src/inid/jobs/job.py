@@ -58,7 +58,7 @@ class Part:
 
     question: TableQuestion | StatedQuestion
     outputs: Outputs
-    own: OptionGroup
+    options: OptionGroup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,13 +114,13 @@ class Job:
             if not isinstance(part.question, TableQuestion):
                 raise TypeError("a question without a table is planned by its sensitivities")
             with in_question(name):
-                tolerances = part.question.tolerances(part.own.tolerance, name_of)
+                tolerances = part.question.tolerances(part.options.tolerance, name_of)
             if not name:
                 return options | tolerances
-            if part.own.importance is not None:
-                tolerances["importance"] = float(part.own.importance)
-            if part.own.share is not None:
-                tolerances["share"] = part.own.share
+            if part.options.importance is not None:
+                tolerances["importance"] = float(part.options.importance)
+            if part.options.share is not None:
+                tolerances["share"] = part.options.share
             for option, value in tolerances.items():
                 options.setdefault(option, {})[name] = value
         return options

@@ -139,7 +139,7 @@ def accuracy_of_job(
 ) -> tuple[CheapestPlan[Any], list[tuple[str, float, float]]]:
     """The least budget found that reaches the tolerances of a job."""
     tolerances, question = job.noise.tolerance, job.question
-    if tolerances is None and not any(part.own.tolerance for part in job.parts.values()):
+    if tolerances is None and not any(part.options.tolerance for part in job.parts.values()):
         raise ArgumentError(
             f"a tolerance is missing: pass {name_of('tolerance')} age=1,income=500, the largest acceptable errors."
         )

@@ -53,7 +53,7 @@ def check_writable(option: str, path: Path) -> None:
         raise UnwritableError(f"{option}: {str(path)!r} cannot be written: {error.strerror}.") from None
 
 
-def check_apart(paths: dict[str, Path | None]) -> None:
+def check_distinct_files(paths: dict[str, Path | None]) -> None:
     """Make sure that no two options name the same file, since the later one would overwrite the earlier."""
     options: dict[Path, str] = {}
     for option, path in paths.items():
@@ -116,7 +116,7 @@ def _harmless(frame: Any) -> Any:
     return pa.table(columns, names=[_text(name) for name in frame.column_names])
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_atomically(path: Path, text: str) -> None:
     """Write a file so that readers, and a crash, see the old one or the new one, never half of it."""
     path = followed(path)  # what a link points to is replaced, not the link
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

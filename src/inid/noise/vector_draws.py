@@ -158,11 +158,11 @@ def _draw_rest(
     """Draw from the density minus its floors until nothing is pending, and round the sums."""
     while pending.size:
         proposals = _Proposals.drawn(pending.size, table, source)
-        taken, pending = pending[: proposals.kept.size], pending[proposals.kept.size :]
+        taken, pending = pending[: proposals.accepted.size], pending[proposals.accepted.size :]
         results = np.empty(taken.size)
         scratch = Scratch.of_size(taken.size)
         for at in _round(
-            values[taken], scales[taken], proposals.places[proposals.kept], table, results, scratch
+            values[taken], scales[taken], proposals.places[proposals.accepted], table, results, scratch
         ).tolist():
             where = taken[at]
             results[at] = round_sum(
@@ -180,13 +180,13 @@ def rest_numbers(count: int, table: Law, source: RandomSource) -> list[Draw]:
     numbers: list[Draw] = []
     while len(numbers) < count:
         proposals = _Proposals.drawn(count - len(numbers), table, source)
-        numbers += [proposals.number(at, table, source) for at in range(proposals.kept.size)]
+        numbers += [proposals.number(at, table, source) for at in range(proposals.accepted.size)]
     return numbers
 
 
 @dataclass
 class _Proposals:
-    """Proposals for the rest, by rejection: those at `kept` are draws, at `places` known to a float's precision.
+    """Proposals for the rest, by rejection: those at `accepted` are draws, at `places` known to a float's precision.
 
     Where the place is NaN (the tail, or a fraction longer than a float) `long` has the draw.
     """
@@ -194,7 +194,7 @@ class _Proposals:
     words: Words
     cells: Places
     places: Floats
-    kept: Places
+    accepted: Places
     long: dict[int, Draw]
 
     @classmethod
@@ -215,7 +215,7 @@ class _Proposals:
 
     def number(self, at: int, table: Law, source: RandomSource) -> Draw:
         """The draw number `at` of those kept, with the bits known so far."""
-        where = int(self.kept[at])
+        where = int(self.accepted[at])
         word = int(self.words[where])
         return self.long.get(where) or Draw(
             _sign(word), int(self.cells[where]), uniform(word, table, source), table.layout.cell_bits

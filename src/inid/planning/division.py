@@ -37,11 +37,11 @@ class Division:
     mechanism: MechanismName
     parts: tuple[GaussianDP | PureDP | None, ...]
     objective: float
-    whole: Fraction
+    total: Fraction
 
     @property
     def spent(self) -> Fraction:
-        """The exact sum of what the parts spend, at most `whole`."""
+        """The exact sum of what the parts spend, at most `total`."""
         return sum((_amount(part) for part in self.parts if part is not None), Fraction(0))
 
 

@@ -107,7 +107,7 @@ def estimate_notes(
     bounded = dict.fromkeys(f"{column.name} ({column.bounds})" for column in columns if column.bounds)
     every = [number for block in blocks for number in block.estimates]
     marked = sum(number.too_noisy for number in every)
-    left_out = dict.fromkeys(own.name for block in blocks for own in block.dimensions if own.drops)
+    left_out = dict.fromkeys(each.name for block in blocks for each in block.dimensions if each.drops)
     with_others = [b for b in blocks if any(OTHER in dimension.levels for dimension in b.dimensions)]
     return rendered(
         "estimate_notes.html",

@@ -266,13 +266,13 @@ def _counted(parts: Sequence[ReportInputs]) -> tuple[str, str, str] | None:
     if not _is_alike(parts):
         parts = [inputs for inputs in parts if not inputs.only]
     blocks = [(block, inputs.things) for inputs in parts for block in inputs.blocks]
-    for block, own in sorted(blocks, key=lambda pair: _partly(pair[0]) != ""):
+    for block, things in sorted(blocks, key=lambda pair: _partly(pair[0]) != ""):
         total = _whole(block.estimates, block.totals.get(()), block.dimensions)
         if block.statistic not in COUNTED or total is None or total.estimate is None:
             continue
         middle, left, right = Digits(0).three((max(total.estimate, 0.0), total.lower, total.upper))
         ends = "" if total.lower is None or total.upper is None else f" ({left} to {right})"
-        return middle, ("people" if block.statistic == "count_distinct" else own) + _partly(block), ends
+        return middle, ("people" if block.statistic == "count_distinct" else things) + _partly(block), ends
     for inputs in parts:
         plan = inputs.plan
         if inputs.blocks and plan.rows is not None and not plan.guessed:
@@ -282,7 +282,7 @@ def _counted(parts: Sequence[ReportInputs]) -> tuple[str, str, str] | None:
 
 def _partly(block: EstimateBlock) -> str:
     """Which rows a block is about, where others are in none of its groups."""
-    names = [own.name for own in block.dimensions if own.drops]
+    names = [dimension.name for dimension in block.dimensions if dimension.drops]
     return f" with a listed {listed(names)}" if names else ""
 
 

@@ -59,12 +59,12 @@ class Digits:
 
     places: int | None
     percent: bool = False
-    whole: bool = False
+    integral: bool = False
 
     def three(self, numbers: Three) -> tuple[str, str, str]:
         """An estimate and the ends of its interval, which are rounded outwards; a dash for what is not there."""
         middle, low, high = numbers
-        places = 0 if self.whole else self.places
+        places = 0 if self.integral else self.places
         return self._one(middle, round, places), self._one(low, math.floor), self._one(high, math.ceil)
 
     def _one(self, number: float | None, way: Callable[[float], int], places: int | None = -1) -> str:

@@ -21,14 +21,14 @@ def field_name(name: str) -> str:
     return name_on("page", name)
 
 
-def asked_in_words(values: Mapping[str, Any]) -> str:
+def question_in_words(values: Mapping[str, Any]) -> str:
     """What a job asks, in a few words, from the plain values of its file.
 
-    >>> asked_in_words({"table": "a.csv", "count": True, "mean": ["age", "income"], "by": {"sex": ["F", "M"]}})
+    >>> question_in_words({"table": "a.csv", "count": True, "mean": ["age", "income"], "by": {"sex": ["F", "M"]}})
     'number of rows, mean of age and income, by sex: a.csv'
-    >>> asked_in_words({"table": "a.csv", "marginals": [["sex", "age"], ["age"]]})
+    >>> question_in_words({"table": "a.csv", "marginals": [["sex", "age"], ["age"]]})
     'tables of counts of sex * age and age: a.csv'
-    >>> asked_in_words({"table": "a.csv", "question": {"people": {"count": True}, "pay": {"mean": ["pay"]}}})
+    >>> question_in_words({"table": "a.csv", "question": {"people": {"count": True}, "pay": {"mean": ["pay"]}}})
     'number of rows; mean of pay: a.csv'
     """
     several = values.get("question")

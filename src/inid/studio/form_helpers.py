@@ -36,7 +36,7 @@ class Bands:
 
     column: str
     edges: tuple[Decimal, ...]
-    whole: bool
+    integral: bool
 
     @property
     def values(self) -> list[str]:
@@ -44,7 +44,7 @@ class Bands:
         return [self._called(low, high) for low, high in pairwise(self.edges)]
 
     def _called(self, low: Decimal, high: Decimal) -> str:
-        if not self.whole:
+        if not self.integral:
             return f"{_text(low)} to below {_text(high)}"
         last = high - 1
         between = " to " if low < 0 else "-"
@@ -72,7 +72,7 @@ def make_bands(
     lower: object = "",
     upper: object = "",
     width: object = "",
-    whole: object = False,
+    integral: object = False,
     computed: bool = False,
 ) -> Bands:
     """Bands from their edges, or of one width between two ends."""
@@ -85,9 +85,9 @@ def make_bands(
     most = _MOST_COMPUTED if computed else _MOST
     if len(bounds) > most + 1:
         raise ArgumentError(f"{len(bounds) - 1:,} bands are too many: make them wider, at most {most:,}.")
-    if whole is True and any(edge != int(edge) for edge in bounds):
+    if integral is True and any(edge != int(edge) for edge in bounds):
         raise ArgumentError("Edges of whole numbers are whole numbers: write them without decimals, or untick it.")
-    return Bands(column, tuple(bounds), whole is True)
+    return Bands(column, tuple(bounds), integral is True)
 
 
 def _steps(lower: object, upper: object, width: object) -> Sequence[Decimal]:
@@ -213,7 +213,7 @@ class FormHelpers:
     def bands(self, body: Mapping[str, Any]) -> dict[str, Any]:
         """Bands of a column: edges of a histogram, and a computed column with its public values."""
         computed = body.get("computed") is True
-        fields = {name: body.get(name) for name in ("edges", "lower", "upper", "width", "whole")}
+        fields = {name: body.get(name) for name in ("edges", "lower", "upper", "width", "integral")}
         bands = make_bands(body.get("column"), **fields, computed=computed)
         texts = key("domains").type.to_field({bands.name: bands.values})
         edges = key("histogram").type.to_field({bands.column: [float(edge) for edge in bands.edges]})

@@ -31,11 +31,11 @@ from inid.jobs import Job, ReleasedJob, read_toml, release_job
 from inid.jobs.ledgers import UnansweredError, open_existing, stored_settings
 from inid.jobs.questions import TableQuestion
 from inid.jobs.released_job import PublishedBefore, read_published
-from inid.jobs.result_files import FOR_SPREADSHEETS, frame_as_csv, write_whole
+from inid.jobs.result_files import FOR_SPREADSHEETS, frame_as_csv, write_atomically
 from inid.schema.error_messages import sentence_of
 from inid.schema.values import whole
 from inid.studio.folder import RELEASES, ROWS_FILE, Folder
-from inid.studio.form import asked_in_words, field_name
+from inid.studio.form import field_name, question_in_words
 from inid.studio.live import LivePlan
 from inid.tables import synthetic_rows
 
@@ -184,7 +184,7 @@ class Releases:
         outcome = None
         try:
             with running(place):
-                write_whole(place / "job.toml", entry.live.job.to_toml())
+                write_atomically(place / "job.toml", entry.live.job.to_toml())
                 entry.place = place
                 with suppress(Exception):  # the charge may have been made: what is on the disk counts
                     outcome = self._release(place, token, entry.live)
@@ -214,7 +214,7 @@ class Releases:
         unwritten = []
         for name, text in texts.items():
             try:
-                write_whole(place / name, text())
+                write_atomically(place / name, text())
             except Exception as error:  # noqa: BLE001 - the numbers are paid for: they are shown all the same
                 unwritten.append(f"{name} could not be written: {sentence_of(error, 'page')}")
         if unwritten:
@@ -236,7 +236,7 @@ class Releases:
         if charge is not None and not says_charge:
             sentence += f" {charge} stands: it is made before the table is read."
         with suppress(Exception):  # without the file the ledger says it
-            write_whole(place / _FAILURE, sentence + "\n")
+            write_atomically(place / _FAILURE, sentence + "\n")
         return Outcome(token, "failed", sentence, _when(place), _files(place))
 
     def _read(self, place: Path) -> Outcome:
@@ -328,7 +328,7 @@ def _job_text(place: Path) -> str:
 
 def _asked(place: Path) -> str:
     try:
-        return asked_in_words(read_toml(place / "job.toml"))
+        return question_in_words(read_toml(place / "job.toml"))
     except (InidError, OSError, TypeError):  # it was removed just now, or is not ours
         return ""
 
@@ -406,7 +406,7 @@ class SyntheticRowMaker:
                 raise ArgumentError(
                     f"the table has about {made_rows.num_rows:,} rows: say {_FIELD}, at most {_MOST:,}."
                 )
-            write_whole(record.with_name(ROWS_FILE), frame_as_csv(made_rows, harmless=True))
+            write_atomically(record.with_name(ROWS_FILE), frame_as_csv(made_rows, harmless=True))
             words = [f"{made_rows.num_rows:,} rows are made. They follow from released numbers, and cost nothing."]
             words += [_sentence(str(one.message)) for one in caught if issubclass(one.category, UserWarning)]
             return {"text": " ".join(words), "there": True}

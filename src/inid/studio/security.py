@@ -120,14 +120,14 @@ def _same(given: str, secret: str) -> bool:
 
 def _limited(receive: Receive) -> Receive:
     """The body of a request, cut off where no form of the page is as long."""
-    seen = 0
+    size = 0
 
     async def received() -> Message:
-        nonlocal seen
+        nonlocal size
         message = await receive()
         if message["type"] == "http.request":
-            seen += len(message.get("body", b""))
-            if seen > _LARGEST_BODY:
+            size += len(message.get("body", b""))
+            if size > _LARGEST_BODY:
                 return {"type": "http.disconnect"}
         return message
 

@@ -62,7 +62,7 @@ class Studio:
     folder: Folder
     start: Mapping[str, Any] = field(default_factory=dict)
     truth: Floats | None = None
-    own: Secrets = field(default_factory=Secrets)
+    secrets: Secrets = field(default_factory=Secrets)
 
     def __post_init__(self) -> None:
         self.planner = Planner(self.folder)
@@ -214,7 +214,7 @@ def make_app(studio: Studio, port: int) -> Guard:
     }
 
     async def opened(_: Request) -> Response:
-        return HTMLResponse(views.open_page(studio.own.key, f"/{studio.own.path}/"))
+        return HTMLResponse(views.open_page(studio.secrets.key, f"/{studio.secrets.path}/"))
 
     async def shown(request: Request) -> Response:
         return HTMLResponse(views.studio_page(_PAGES[request.url.path]))
@@ -250,7 +250,7 @@ def make_app(studio: Studio, port: int) -> Guard:
     routes = [Route("/open", opened), *(Route(path, shown) for path in _PAGES), Route("/static/{name}", static)]
     routes += [Route("/download/{token}/{name}", download), Route("/stream-file/{name}", download_stream)]
     routes += [Route(f"/api/{name}", _answering(work), methods=["POST"]) for name, work in works.items()]
-    return Guard(Starlette(routes=routes), secrets=studio.own, port=port)
+    return Guard(Starlette(routes=routes), secrets=studio.secrets, port=port)
 
 
 def _answering(work: Callable[[Any], dict[str, Any]]) -> Callable[[Request], Any]:
@@ -303,7 +303,7 @@ def serve(studio: Studio, *, port: int = 0, browser: bool = True, note: Callable
         except (OSError, OverflowError) as error:
             raise ArgumentError(f"port {port} of 127.0.0.1 cannot be used: {_reason(error)}; choose another.") from None
         bound = listener.getsockname()[1]
-        link = f"http://127.0.0.1:{bound}/open?token={studio.own.link}"
+        link = f"http://127.0.0.1:{bound}/open?token={studio.secrets.link}"
         app = make_app(studio, bound)
         config = uvicorn.Config(app, log_level="error", access_log=False, server_header=False, lifespan="off")
         note(f"inid studio works in {studio.folder.root} and is at\n\n    {link}\n")

@@ -256,7 +256,7 @@ def _titled(label: str) -> dict[str, Any]:
 
 def _has_tolerances(live: LivePlan) -> bool:
     """Whether anybody said which errors they could live with; else a tolerance is only the usual one."""
-    noise_choices = [part.own.values for part in live.planned.job.parts.values()]
+    noise_choices = [part.options.values for part in live.planned.job.parts.values()]
     is_stated = any("tolerance" in noise_values or "weights" in noise_values for noise_values in noise_choices)
     return is_stated and any(line.tolerance for line in live.planned.summary.lines)
 

@@ -10,7 +10,7 @@ import pytest
 
 from inid.cli import ExitCode, outcome
 from inid.errors import ArgumentError
-from inid.jobs import FOR_SPREADSHEETS, UnwritableError, as_csv, check_apart, check_writable, write_whole
+from inid.jobs import FOR_SPREADSHEETS, UnwritableError, as_csv, check_distinct_files, check_writable, write_atomically
 from inid.report import Estimate
 
 
@@ -33,21 +33,21 @@ def test_no_name_becomes_a_formula_and_numbers_stay_numbers(name):
 
 def test_a_failure_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):
     path = tmp_path / "result.csv"
-    write_whole(path, "old\n")
+    write_atomically(path, "old\n")
 
     def fails(*_args):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fails)
     with pytest.raises(OSError, match="No space"):
-        write_whole(path, "new\n")
+        write_atomically(path, "new\n")
     assert path.read_text(encoding="utf-8") == "old\n"
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_result_is_as_readable_as_any_other_file(tmp_path):
     (tmp_path / "plain").write_text("", encoding="utf-8")
-    write_whole(tmp_path / "result.csv", "é\n")
+    write_atomically(tmp_path / "result.csv", "é\n")
     modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("plain", "result.csv")}
     assert len(modes) == 1
     assert (tmp_path / "result.csv").read_bytes() == "é\n".encode()
@@ -75,7 +75,7 @@ def test_a_link_stays_a_link_and_a_pipe_is_no_file(tmp_path):
     target, link, pipe = tmp_path / "target", tmp_path / "link", tmp_path / "pipe"
     link.symlink_to(target)
     check_writable("--out", link)
-    write_whole(link, "text")
+    write_atomically(link, "text")
     assert link.is_symlink()
     assert target.read_text(encoding="utf-8") == "text"
     os.mkfifo(pipe)
@@ -87,8 +87,8 @@ def test_one_file_is_not_meant_twice(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     here = tmp_path / "a"
     with pytest.raises(ArgumentError, match="--out and --report"):
-        check_apart({"--out": here, "--record": None, "--report": here.relative_to(tmp_path)})
-    check_apart({"--out": here, "--report": tmp_path / "b"})
+        check_distinct_files({"--out": here, "--record": None, "--report": here.relative_to(tmp_path)})
+    check_distinct_files({"--out": here, "--report": tmp_path / "b"})
 
 
 @pytest.mark.parametrize(("style", "reading"), [("point", {}), ("comma", {"sep": ";", "decimal": ","})])
@@ -99,7 +99,7 @@ def test_a_spreadsheet_opens_it_by_the_habits_of_its_country(tmp_path, style, re
         Estimate("count", "=1+1", "", 1234567.0, None, None, 2.0, {"sex": "Ä"}),
     ]
     path = tmp_path / "a.csv"
-    write_whole(path, as_csv(rows, style=FOR_SPREADSHEETS[style]))
+    write_atomically(path, as_csv(rows, style=FOR_SPREADSHEETS[style]))
     assert path.read_bytes().startswith(b"\xef\xbb\xbf")
     frame = pd.read_csv(path, encoding="utf-8-sig", **reading)
     assert frame["estimate"].tolist() == [1.5, 1234567.0]

@@ -24,9 +24,9 @@ def amounts(made: Division) -> list[float]:
 @given(errors=ERRORS, weight=st.floats(1e-3, 1e3))
 def test_parts_never_exceed_the_whole_and_nobody_starves(promise, family, errors, weight):
     made = divide(promise, family, errors, [weight] * len(errors))
-    assert made.spent <= made.whole == whole_of(promise, family)
+    assert made.spent <= made.total == whole_of(promise, family)
     # At least half of an equal part, up to the rounding of decimals: twice the variance in mu^2, four times in epsilon.
-    least = float(made.whole) / (2 * len(errors)) * (1 - 1e-12)
+    least = float(made.total) / (2 * len(errors)) * (1 - 1e-12)
     assert min(amounts(made)) >= least
 
 

@@ -71,7 +71,7 @@ def test_bands_put_each_number_into_the_band_that_pandas_names(tmp_path, monkeyp
     monkeypatch.chdir(tmp_path)
     ages = np.random.default_rng(3).integers(0, 100, 400)
     pd.DataFrame({"age": ages}).to_parquet("a.parquet")
-    made = make_bands("age", edges="15, 30, 50, 65", whole=True, computed=True)
+    made = make_bands("age", edges="15, 30, 50, 65", integral=True, computed=True)
     job = {"table": "a.parquet", "derive": {made.name: made.formula}, "domains": {made.name: made.values}}
     released = release_job(plan_job(Job.from_dict(job | {"marginals": [[made.name]], "epsilon": 1000})))
     exact = pd.cut(pd.Series(ages), [15, 30, 50, 65], right=False).value_counts(sort=False).tolist()
@@ -81,7 +81,7 @@ def test_bands_put_each_number_into_the_band_that_pandas_names(tmp_path, monkeyp
 
 def test_bands_become_a_computed_column_with_values_of_its_own_type(page):
     """Bands of one year are called 0, 1, ...: texts, which the field must quote."""
-    answer = page.ask("bands", column="age", lower="0", upper="3", width="1", whole=True, computed=True)
+    answer = page.ask("bands", column="age", lower="0", upper="3", width="1", integral=True, computed=True)
     assert answer["text"] == "'0', '1', '2'"
     form = {"table": "people.csv", "derive": {answer["name"]: answer["formula"]}, "epsilon": "1"}
     form |= {"domains": {answer["name"]: answer["text"]}, "marginals": [[answer["name"]]]}
@@ -95,7 +95,7 @@ def test_bands_become_a_computed_column_with_values_of_its_own_type(page):
         {"edges": "1"},
         {"edges": "3, 2"},
         {"edges": "a, b"},
-        {"edges": "0.5, 1", "whole": True},
+        {"edges": "0.5, 1", "integral": True},
         {"lower": "0", "upper": "1e9", "width": "1"},
         {"lower": "0", "upper": "10", "width": "0"},
         {"lower": "9", "upper": "0", "width": "1"},

@@ -74,9 +74,9 @@ def test_without_the_link_there_is_no_page(page):
         for head in (
             "",
             "/wrong",
-            f"/{page.studio.own.path[:-1]}",
-            f"/{page.studio.own.path}x",
-            f"/{page.studio.own.key}",
+            f"/{page.studio.secrets.path[:-1]}",
+            f"/{page.studio.secrets.path}x",
+            f"/{page.studio.secrets.key}",
         ):
             assert stranger.get(head + path, headers=page.headers).status_code == 403
     assert stranger.get("/open").status_code == 403
@@ -86,7 +86,11 @@ def test_without_the_link_there_is_no_page(page):
 
 
 def test_no_answer_sets_a_cookie_which_every_port_of_the_address_would_be_sent(page):
-    answers = [page.client.get(f"{OWN}/open", params={"token": page.studio.own.link}), page.client.get("/"), post(page)]
+    answers = [
+        page.client.get(f"{OWN}/open", params={"token": page.studio.secrets.link}),
+        page.client.get("/"),
+        post(page),
+    ]
     assert [answer.status_code for answer in answers] == [200] * 3
     assert not any("set-cookie" in answer.headers for answer in answers)
     assert not page.client.cookies

@@ -15,7 +15,7 @@ from inid.jobs.demonstration import (
     demonstration_table,
     demonstration_truth,
 )
-from inid.jobs.result_files import write_whole
+from inid.jobs.result_files import write_atomically
 from inid.promises import ApproxDP
 from inid.report.wording import belief_after, rounded_interval
 from inid.schema import key
@@ -32,10 +32,10 @@ def demo(values: Values) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     # The ledger of the demo before this one: it counts a public table, and a second run would find it spent.
     (folder / "demo.db").unlink(missing_ok=True)
-    write_whole(folder / "demo.csv", demonstration_csv(data))
+    write_atomically(folder / "demo.csv", demonstration_csv(data))
     job = demonstration_publication(folder, promise)
     released = run_job(Console({"quiet": True}), job, title="Tumours in a medical table")
-    write_whole(folder / "demo.toml", job.to_toml())
+    write_atomically(folder / "demo.toml", job.to_toml())
     console.document({**released.document, "command": "demo"})
     _explain(console, folder, released, data)
 

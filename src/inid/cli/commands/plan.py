@@ -7,7 +7,7 @@ from inid.cli.options import COMMON, NOISE, PROMISE, STATED, Command, Values, fl
 from inid.errors import ArgumentError
 from inid.jobs import PlannedJob, TableQuestion, accuracy_of_job, plan_job
 from inid.jobs.planned_job import plan_advice
-from inid.jobs.result_files import check_writable, write_whole
+from inid.jobs.result_files import check_writable, write_atomically
 from inid.report.wording import plain_number
 from inid.schema import Key, key
 from inid.schema.values import probability
@@ -25,9 +25,9 @@ def plan(values: Values) -> None:
     planned = _planned(console, values)
     summary = planned.summary
     if out is not None:
-        write_whole(out, json.dumps(planned.charge.to_dict(), indent=2) + "\n")
+        write_atomically(out, json.dumps(planned.charge.to_dict(), indent=2) + "\n")
     if report is not None:
-        write_whole(report, planned.page("A plan for private numbers"))
+        write_atomically(report, planned.page("A plan for private numbers"))
     if console.json:  # many lines, and a comparison that takes as long as six plans
         console.document({"command": "plan"} | planned.to_dict())
     print_plan(console, summary)

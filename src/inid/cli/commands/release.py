@@ -15,7 +15,7 @@ from inid.cli.options import COMMON, NOISE, PROMISE, TABLE, Command, Values, fla
 from inid.errors import ArgumentError, BudgetError, RecordError
 from inid.jobs import Job, PlannedJob, ReleasedJob, plan_job, release_job
 from inid.jobs.ledgers import InterruptedReleaseError, OneCharge, UnansweredError, charge_in_words
-from inid.jobs.result_files import check_apart, check_writable, frame_as_csv, write_whole
+from inid.jobs.result_files import check_distinct_files, check_writable, frame_as_csv, write_atomically
 from inid.schema import Key, key, keys
 from inid.schema.error_messages import sentence_of
 from inid.schema.values import File, whole
@@ -35,7 +35,7 @@ def rows(values: Values) -> None:
     if out is None and (console.quiet or console.json):
         raise ArgumentError("nobody would see the rows: pass --rows-out, or leave out --quiet and --json.")
     if out is not None:
-        check_apart({"FILE": path, "--rows-out": out})
+        check_distinct_files({"FILE": path, "--rows-out": out})
         check_writable("--rows-out", out)
     if not path.exists():
         raise ArgumentError(f"there is no file {str(path)!r}.")
@@ -54,7 +54,7 @@ def rows(values: Values) -> None:
     if out is None:
         console.text(text)
         return
-    write_whole(out, text)
+    write_atomically(out, text)
     console.document({"command": "rows", "rows": count, "rows_out": str(out)})
     console.line(f"{count:,} rows went to {out}. They follow from released numbers, and cost nothing.")
 
@@ -138,7 +138,7 @@ def _check_files(job: Job) -> None:
     ledger = {"--ledger": Path(address)} if address is not None and is_file(address) else {}
     for name, path in (written | ledger).items():
         check_writable(name, path)
-    check_apart({**written})
+    check_distinct_files({**written})
 
 
 def _written(job: Job) -> dict[str, Path]:
@@ -168,7 +168,7 @@ def _deliver(console: Console, released: ReleasedJob, replaced: set[Path]) -> No
         if path is None:
             continue
         try:
-            write_whole(path, content())
+            write_atomically(path, content())
         except Exception as error:  # noqa: BLE001 - whatever it was, the numbers are printed instead
             failed.append(f"{path} could not be written: {outcome(error)[0]}")
         else:

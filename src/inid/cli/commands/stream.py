@@ -11,7 +11,7 @@ from inid.cli.console import CommandError, Console, ExitCode, OutputClosedError
 from inid.cli.interrupts import process
 from inid.cli.options import COMMON, PROMISE, TABLE, Command, Values, argument, flag_name, keys_named, switch
 from inid.errors import ArgumentError, BudgetError
-from inid.jobs.result_files import check_writable, write_whole
+from inid.jobs.result_files import check_writable, write_atomically
 from inid.jobs.streams import OPEN_KEYS, paying, stream_arguments, stream_csv, stream_ledger
 from inid.schema import Key, key, keys
 from inid.schema.error_messages import sentence_of
@@ -111,13 +111,13 @@ def _deliver(
     command: str,
 ) -> None:
     if (out := key("out").of(values)) is not None:
-        write_whole(out, stream_csv(stream.results))
+        write_atomically(out, stream_csv(stream.results))
     if (report := key("report").of(values)) is not None:
         from inid.tables.streams.page import stream_page
 
-        write_whole(report, stream_page(stream, ledger, None))
+        write_atomically(report, stream_page(stream, ledger, None))
     if (record := _RECORD.of(values)) is not None:
-        write_whole(record, json.dumps(stream.to_dict(), indent=2) + "\n")
+        write_atomically(record, json.dumps(stream.to_dict(), indent=2) + "\n")
     estimates = [
         {"what": result.what, "first": result.first, "last": result.last, "missing": list(result.missing)}
         | {"of": result.of, "private": result.private, **row.to_dict()}

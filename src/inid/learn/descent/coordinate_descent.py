@@ -157,7 +157,7 @@ class Descent:
             values, read = one_hot_with_codes(data.floats(), self.groups)
             weights = None if objective.weights is None else objective.weights()
             preliminary = self._release_preliminary(objective, len(values), weights, scales, noise.mechanism, source)
-            curvature, curvature_share, variances = (
+            curvature, contraction, variances = (
                 objective.curvature(preliminary),
                 np.zeros(len(bounds)),
                 np.ones(units.size.size),
@@ -167,10 +167,10 @@ class Descent:
                     values, weights, units, preliminary.rows, curvature, len(bounds), scales, noise.mechanism, source,
                     steep=objective.target is not None,
                 )  # fmt: skip
-                known, units, curvature_share, variances = (
+                known, units, contraction, variances = (
                     standard.smoothness,
                     standard.units,
-                    standard.kept,
+                    standard.contraction,
                     standard.variances,
                 )
                 steps, bounds = steps * standard.smaller, bounds * standard.smaller
@@ -199,14 +199,14 @@ class Descent:
                 for loss in objective.weighted_losses(preliminary, weights)
             ])  # fmt: skip
             deviation = 1.0 if noise.mechanism == "gaussian" else math.sqrt(2)
-            damping = 1 + moves[:width] * l2  # the penalty makes every step shorter by that, and its noise
-            curvature_share = curvature_share[:width] / damping
+            shortening = 1 + moves[:width] * l2  # the penalty makes every step shorter by that, and its noise
+            contraction = contraction[:width] / shortening
             noisy = noise_of_steps(
-                (moves * deviation * scales[: len(moves)])[:width] / damping, curvature_share, passes, averaged
+                (moves * deviation * scales[: len(moves)])[:width] / shortening, contraction, passes, averaged
             )
             chance, shrinkage = coefficient_p_value(solutions[:, :width], noisy), 1.0
             if objective.target is not None:  # one output
-                shrinkage = shrinkage_factor(solutions[0, :width], noisy, variances, 1 - curvature_share**passes)
+                shrinkage = shrinkage_factor(solutions[0, :width], noisy, variances, 1 - contraction**passes)
             result = self._in_the_users_units(
                 solutions * shrinkage, units, known, noise, source.private, chance, shrinkage, preliminary
             )

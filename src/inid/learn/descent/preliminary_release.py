@@ -72,7 +72,7 @@ class StandardisedColumns:
 
     smoothness: Floats
     units: Units
-    kept: Floats
+    contraction: Floats  # of an error, by one step
     smaller: Floats
     variances: Floats
 

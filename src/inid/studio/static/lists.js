@@ -99,7 +99,7 @@ function openBands(button) {
   (["bands-lower", "bands-upper"].map(find).find((field) => !field.value) ?? find("bands-width")).focus();
 }
 
-const bandsBody = () => ({ column: bandsFor.column, computed: !bandsFor.area, lower: find("bands-lower").value, upper: find("bands-upper").value, width: find("bands-width").value, edges: find("bands-edges").value, whole: find("bands-whole").checked });
+const bandsBody = () => ({ column: bandsFor.column, computed: !bandsFor.area, lower: find("bands-lower").value, upper: find("bands-upper").value, width: find("bands-width").value, edges: find("bands-edges").value, integral: find("bands-whole").checked });
 
 async function previewBands() {
   outdate("bands");
