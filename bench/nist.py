@@ -36,12 +36,12 @@ import json, sys, warnings
 from pathlib import Path
 warnings.simplefilter("ignore")
 import numpy as np
+from sdnist.report.dataset import Dataset  # first: its modules import each other
 from sdnist.load import TestDatasetName
 from sdnist.metrics.inconsistency import Inconsistencies
 from sdnist.metrics.kmarginal import KMarginal
 from sdnist.metrics.pearson_correlation import PearsonCorrelationDifference
 from sdnist.metrics.propensity import PropensityMSE
-from sdnist.report.dataset import Dataset
 from sdnist.utils import SimpleLogger
 rows, root, out = map(Path, sys.argv[1:])
 data = Dataset(rows, SimpleLogger(), TestDatasetName.national2019, root, False)

@@ -13,9 +13,9 @@ AIM takes two to fifteen minutes per case, and far longer at epsilon 3: without 
 With the word `lean` peers run with the fit of `_aim_lean.py`, which finds the same in a fraction of the time: such runs
 count for distances and AUC, not for CPU seconds. `results/synthetic.jsonl` holds one line per run, with its date; a run
 is stored there with the word `store`, and the ratios use stored runs of a peer where it did not run now. Data:
-INID_DATA, or shared/data beside the project. With the word `page` the runs of this call are written as
-results/bench/tables-synthetic-rivals.md. dpmm lives in an environment of its own, whose Python INID_BENCH_DPMM
-names.
+INID_DATA, or shared/data beside the project. With the word `page` the runs of this call, and those that are stored of
+peers on the same cases, are written as results/bench/tables-synthetic-rivals.md. dpmm lives in an environment of its
+own, whose Python INID_BENCH_DPMM names.
 """
 
 import json
@@ -132,11 +132,16 @@ def shown(run: Run) -> str:
 
 
 def page(runs: Sequence[Run], command: str) -> None:
-    """The runs of one call as a table of results/bench."""
+    """The runs of one call, and stored ones of peers on the same cases, as a table of results/bench."""
+    cases = {(run["data"], run["epsilon"], run["seed"]) for run in runs}
+    now = {(run["method"], run["data"], run["epsilon"], run["seed"]) for run in runs}
+    earlier = {(run["method"], run["data"], run["epsilon"], run["seed"]): run for run in stored()}
+    peers = [run for key, run in earlier.items() if key[0] in PEERS and key[1:] in cases and key not in now]
+    runs = sorted([*runs, *peers], key=lambda run: (list(CASES).index(run["data"]), run["epsilon"], run["seed"]))
     with ResultTable(
         "tables-synthetic-rivals",
-        f"Synthetic rows beside rivals in one run, delta {DELTA:g}: distances, AUC, seconds and memory",
-        ("table", "method", "epsilon, seed", "two-way", "three-way", "AUC", "CPU s", "MB"),
+        f"Synthetic rows beside rivals, delta {DELTA:g}: distances, AUC, seconds and memory",
+        ("table", "method", "epsilon, seed", "two-way", "three-way", "AUC", "CPU s", "MB", "date"),
         peers="AIM and MST of dpmm 0.1.9 at their defaults",
         command=command,
     ) as table:
@@ -144,7 +149,7 @@ def page(runs: Sequence[Run], command: str) -> None:
             spent = "lean fit" if "lean" in run else f"{run['cpu_s']:.1f}"
             distances = (f"{run['two_way']:.4f}", f"{run['three_way']:.4f}", f"{run['auc']:.3f}")
             which = f"{run['epsilon']:g}, {run['seed']}"
-            table.add(run["data"], run["method"], which, *distances, spent, f"{run['peak_mb']:.0f}")
+            table.add(run["data"], run["method"], which, *distances, spent, f"{run['peak_mb']:.0f}", run["date"])
         table.note(
             "A lean fit finds the same as the rival's own (`bench/_aim_lean.py`), sooner: its seconds do not count. "
             "google/dpsynth is on no package index, and mbi 2.0 has the inference of AIM and MST "

@@ -22,6 +22,7 @@ from inid.testing import audit_epsilon, unsafe_seed
 from internals import module_with
 
 kind_module = module_with("inid.tables.questions.synthetic", "ExactPairs")
+three_steps = module_with("inid.tables.questions.synthetic", "no_interaction")
 
 PROMISE = inid.ApproxDP(1.0, 1e-6)
 RELATIONS = ("add_remove", "replace", "zero_out")
@@ -175,6 +176,29 @@ def test_scores_are_exact_and_move_as_their_box_says_whatever_the_reference(rela
         one[rng.integers(3), rng.integers(4)] += 1
         worst = max(worst, abs(Fraction(np.abs(one - reference).sum()) - Fraction(np.abs(table - reference).sum())))
     assert worst > 1
+
+
+@pytest.mark.parametrize(("relation", "most"), [("add_remove", 1), ("replace", 2), ("zero_out", 1)])
+def test_scores_of_triples_move_as_their_box_says_whatever_the_reference(relation, most):
+    rng, people_rows, reached = np.random.default_rng(2), 3, 0
+    steps = Steps((3, 2, 2), relation, True, people_rows, {}, True)
+    assert steps.triples == [(0, 1, 2)]
+    assert steps.fourth_set().limits.tolist() == [most * people_rows]
+    for _ in range(300):
+        # Pairs that were measured with noise do not agree with each other.
+        pairs = {(0, 1): (3, 2), (0, 2): (3, 2), (1, 2): (2, 2)}
+        shares = {pair: rng.dirichlet(np.full(np.prod(shape), 0.5)).reshape(shape) for pair, shape in pairs.items()}
+        reference = three_steps.whole_reference(three_steps.no_interaction(shares), float(rng.uniform(1, 500)))
+        table = rng.multinomial(500, rng.dirichlet(np.full(12, 0.5))).reshape(3, 2, 2)
+        moved = table.copy()
+        for _ in range(people_rows):
+            moved.flat[rng.integers(12)] += 1
+            if relation == "replace":
+                moved.flat[rng.choice(np.flatnonzero(moved))] -= 1
+        one, two = (Fraction(steps.score(own, reference, 500)) for own in (table, moved))
+        assert one == sum(abs(int(n) - Fraction(int(r), 256)) for n, r in zip(table.flat, reference.flat, strict=True))
+        reached = max(reached, abs(two - one))
+    assert most * people_rows - 1 < reached <= most * people_rows  # a box for one row, or for one of two cells, is left
 
 
 # The whole path: from a table, through the engine, to the numbers of each step.

@@ -23,13 +23,15 @@ PROMISE, SMALL = inid.ApproxDP(1.0, 1e-6), inid.ApproxDP(0.1, 1e-6)
 DOMAINS = {"a": ["x", "y"], "b": ["u", "v", "w"], "c": [1, 2]}
 
 
-def query_of(seed=0, rows=200):
-    """A query of a table in which c follows a, or b, as the seed says."""
+def query_of(seed=0, rows=200, *, triples=False):
+    """A query of a table in which c follows a, or b, as the seed says; of triples, both together or nothing."""
     rng = np.random.default_rng(seed)
     a, b = rng.integers(0, 2, rows), rng.integers(0, 3, rows)
     c = (a if seed % 2 else b % 2) + 1
+    if triples:
+        c = (a ^ b % 2 if seed % 2 else rng.integers(0, 2, rows)) + 1
     frame = pd.DataFrame({"a": np.array(["x", "y"])[a], "b": np.array(["u", "v", "w"])[b], "c": c})
-    return tables.Table(frame, domains=DOMAINS, other="drop").synthesize()
+    return tables.Table(frame, domains=DOMAINS, other="drop").synthesize(triples=triples)
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace", "zero_out"])
@@ -58,39 +60,48 @@ def forced(monkeypatch, values):
     monkeypatch.setattr(AddNoise, "draw", draw)
 
 
-def released_with(values, monkeypatch, seed, promise=PROMISE):
+def released_with(values, monkeypatch, seed, promise=PROMISE, *, triples=False):
     with monkeypatch.context() as patch:
         forced(patch, values)
-        query = query_of(seed, rows=200 + 50 * seed)
+        query = query_of(seed, rows=200 + 50 * seed, triples=triples)
         return query.release(query.plan(promise))
 
 
 def later(result):
     """What is chosen by earlier answers, and said of the errors of later ones."""
     errors = [result.measured.table(pair, 0.95).std for pair in [(0, 1), (0, 2), (1, 2)]]
-    noise = result.plan.steps[2]
-    return result.kept, noise.scales.tolist(), repr(errors), result.plan.pair_notes(), result.plan.effort_note()
+    noises = [noise.scales.tolist() for noise in result.plan.steps[2:]]
+    return result.kept, noises, repr(errors), result.plan.pair_notes(), result.plan.effort_note()
 
 
-def test_the_same_answers_of_two_steps_give_the_same_pairs_variances_and_errors_whatever_the_table(monkeypatch):
+@pytest.mark.parametrize("triples", [False, True])
+def test_the_same_answers_give_the_same_choices_variances_and_errors_whatever_the_table(triples, monkeypatch):
+    """Answers of two steps choose pairs, those of four triples."""
+    promise = inid.ApproxDP(0.4, 1e-6) if triples else SMALL
     with unsafe_seed(4):
-        query = query_of(1)
-        first = [own.values for own in query.release(query.plan(SMALL)).earlier]
-    found = [later(released_with(first, monkeypatch, seed, SMALL)) for seed in (1, 2)]
+        query = query_of(1, triples=triples)
+        given = [own.values for own in query.release(query.plan(promise)).earlier]
+    found = [later(released_with(given, monkeypatch, seed, promise, triples=triples)) for seed in (1, 2)]
     assert found[0] == found[1]
-    # The twin chooses pairs by the exact scores.
-    exact_scores, chosen = Steps.score, Steps.chosen
+    # The twins choose pairs, or triples, by the exact scores.
+    exact_scores, choose = Steps.score, Steps.chosen_last if triples else Steps.chosen
+    place, number = (2, 1) if triples else (0, 3)
 
     def score(self, *args):
         seen.append(exact_scores(self, *args))
         return seen[-1]
 
+    def chosen(self, *args):
+        args = list(args)
+        args[place] = np.array(seen[-number:])
+        return choose(self, *args)
+
     monkeypatch.setattr(Steps, "score", score)
-    monkeypatch.setattr(Steps, "chosen", lambda self, scores, mu: chosen(self, np.array(seen), mu))
+    monkeypatch.setattr(Steps, choose.__name__, chosen)
     twins = []
     for seed in (1, 2):
         seen = []
-        twins.append(later(released_with(first, monkeypatch, seed, SMALL)))
+        twins.append(later(released_with(given, monkeypatch, seed, promise, triples=triples)))
     assert twins[0] != twins[1]
 
 

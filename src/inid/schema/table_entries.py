@@ -322,12 +322,13 @@ register(
         Switch(),
         "",
         "With --synthetic: score tables of three columns with few cells too, and measure those that are worth their "
-        "noise: for what no pair of columns shows.",
+        "noise: for what no pair of columns shows. Where most such tables have few cells, that is done anyway.",
         "question",
         "Interactions of three columns",
         "synthetic",
         note="Looks for what no pair of columns shows, in tables of three columns with at most 512 cells. That takes a "
-        "fiftieth of the promise, and a fifth of what pairs have where such tables are found.",
+        "fiftieth of the promise, and a fifth of what pairs have where such tables are found. Where most tables of "
+        "three columns are so small, it is done anyway.",
     ),
     Key(
         "bins",

@@ -216,7 +216,11 @@ def ask(table: Table, kind: str, /, **asked: Any) -> Query[Any, Any]:
     ('count',)
     """
     question: type[Question] = kind_named(kind)
-    stated = {name: value for name, value in asked.items() if not _is_unstated(value)}
+    stated = {
+        name: value
+        for name, value in asked.items()
+        if not _is_unstated(value) or (value is False and name in question.refusable)
+    }
     if table.weight is not None and not question.takes_weights:
         raise ArgumentError(
             "weights are for statistics, not for this question: make a table without weight=... for it.",

@@ -69,6 +69,7 @@ class Question(PublicFacts, ABC):
     kind: ClassVar[str]
     method: ClassVar[str]  # of a table, which asks it
     options: ClassVar[tuple[str, ...]] = ("mechanism",)
+    refusable: ClassVar[tuple[str, ...]] = ()  # arguments of which False says something else than nothing
     combines: ClassVar[bool] = False
     adds_up: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = False

@@ -315,7 +315,7 @@ class Asking:
         target: str | None = None,
         weights: Mapping[tuple[str, ...], float] | None = None,
         rules: Sequence[Condition | str] | None = None,
-        triples: bool = False,
+        triples: bool | None = None,
     ) -> "Query[SyntheticPlan, SyntheticResult]":
         """Ask for rows like those of the table.
 
@@ -327,7 +327,8 @@ class Asking:
             rules: Public conditions that every made-up row keeps, as `where` takes them: ["education <= age - 5"]. They
                 are never checked on data and cost nothing.
             triples: Whether tables of three columns with few cells (512 at most) are scored too, and measured where
-                that is worth their noise: for what no pair shows. It takes a fiftieth of mu^2.
+                that is worth their noise: for what no pair shows. It takes a fiftieth of mu^2. None does so where at
+                least half of these tables have few cells, and 500 at most.
 
         Raises:
             ArgumentError: A column has no public keys or bins, an argument is malformed, or the rules leave no row.

@@ -149,7 +149,7 @@ def people(rows=300):
 def query_of(relation="add_remove", **asked):
     bins = {"age": 4, "pay": 20}
     facts = {"domains": {"job": ["x", "y", "z"]}, "bounds": {"age": (0, 100), "pay": (0, 100)}, "bins": bins}
-    return tables.Table(people(), **facts, other="drop", neighbours=relation).synthesize(**asked)
+    return tables.Table(people(), **facts, other="drop", neighbours=relation).synthesize(triples=False, **asked)
 
 
 def released(relation="add_remove", seed=1, **asked):

@@ -32,7 +32,7 @@ def publication(**facts):
     t = table(bins={"age": 4}, **facts)
     return tables.Publication(
         people=t.statistics(count=True, by={"sex": ["F", "M"]}),
-        rows=t.synthesize(["sex", "band", "age"], target="sex"),
+        rows=t.synthesize(["sex", "band", "age"], target="sex", triples=False),
         ages=t.quantiles({"age": [0.5]}),
     )
 

@@ -40,7 +40,7 @@ def test_what_no_pair_shows_is_in_the_rows_and_without_triples_it_is_not(monkeyp
     with unsafe_seed(1):
         result = query.release(query.plan(PROMISE))
         rows = result.rows(5000)
-        plain = query_of(bits())
+        plain = query_of(bits(), triples=False)
         without = plain.release(plain.plan(PROMISE)).rows(5000)
     assert agree(rows) > 0.95
     assert 0.4 < agree(without) < 0.6  # the twin
@@ -85,6 +85,44 @@ def test_the_triples_that_are_scored_follow_from_sizes_alone():
     assert len(cells) <= 2000
     assert max(cells) == 12
     assert sum(three_steps.TRIPLE_SHARES) == sum(three_steps.SHARES) == 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "scored"),
+    [((2,) * 10, True), ((3, 2, 2, 2), True), ((2, 2), False), ((20,) * 10, False), ((2,) * 40, False)],
+)
+def test_where_nobody_says_triples_are_scored_if_most_are_small(sizes, scored):
+    frame = pd.DataFrame({f"c{at}": [0, 1] for at in range(len(sizes))})
+    domains = {name: range(size) for name, size in zip(frame, sizes, strict=True)}
+    asked = [
+        tables.Table(frame, domains=domains, other="drop").synthesize(**facts).question.three_steps
+        for facts in ({}, {"triples": None}, {"triples": scored})
+    ]
+    assert [steps.with_triples for steps in asked] == [scored] * 3
+    assert len(asked[0].shares) == (5 if scored else 3)
+
+
+def test_one_strong_interaction_does_not_make_noise_believed(monkeypatch):
+    """Without it, what chance shows of 119 others would be measured beside it."""
+    steps = Steps((2,) * 10, "add_remove", True, 1, {}, True)
+    mus = [part.mu for part in three_steps.parts_of(PROMISE, steps.shares)]
+    first = FirstStep(10_000.0, [np.full(2, 0.5)] * 10)
+    noise = inid.plan(steps.fourth_set(), inid.GaussianDP(mus[3]), mechanism="gaussian").scales[0]
+
+    def measured():
+        rng, counts = np.random.default_rng(0), []
+        for _ in range(10):
+            scores = steps.chance(first) + noise * rng.standard_normal(120)
+            scores[7] += 9000.0
+            last = steps.chosen_last(np.zeros(45), mus[2], scores, mus[4], first)
+            assert steps.triples[7] in last
+            counts.append(sum(len(block) == 3 for block in last))
+        return np.mean(counts)
+
+    assert measured() < 8
+    plain = Steps.shrunk
+    monkeypatch.setattr(Steps, "shrunk", lambda self, scores, mu, step=1: plain(self, scores, mu * (4 / 3) ** 0.5, 1))
+    assert measured() > 20  # the twin: as scores of pairs are shrunk
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])

@@ -36,6 +36,7 @@ from inid.tables.questions.synthetic.three_steps import (
     Steps,
     are_parts,
     parts_of,
+    scores_triples,
     target_weights,
 )
 from inid.tables.result import SURE, Answer, PageFacts, Result
@@ -274,6 +275,7 @@ class SyntheticRows(Question):
     kind: ClassVar[str] = "synthetic"
     method: ClassVar[str] = "synthesize"
     options: ClassVar[tuple[str, ...]] = ()
+    refusable: ClassVar[tuple[str, ...]] = ("triples",)
     makes_rows: ClassVar[bool] = True
     reads: ClassVar[tuple[str, ...]] = ("domains", "other", "bins")
     families: ClassVar[tuple[MechanismName, ...]] = ("gaussian",)
@@ -314,9 +316,11 @@ class SyntheticRows(Question):
         columns = read_level_columns(table, asked.get("columns"))
         weights = _read_weights([column.name for column in columns], asked.get("target"), asked.get("weights", {}))
         rules = read_rules(columns, asked.get("rules"))
-        triples = asked.get("triples", False)
-        if not isinstance(triples, bool):
-            raise ArgumentError(f"triples must be True or False, got {shown(triples)}.")
+        triples = asked.get("triples")
+        if triples is None:
+            triples = scores_triples([column.size for column in columns])
+        elif not isinstance(triples, bool):
+            raise ArgumentError(f"triples must be True or False, or None for what pays, got {shown(triples)}.")
         question = cls(columns=columns, weights=weights, rules=rules, triples=triples, **cls.facts_of(table))
         question.check_limits()
         return question
@@ -524,7 +528,9 @@ class SyntheticRows(Question):
             return []
         most = max(prod(steps.sizes[at] for at in triple) for triple in steps.triples)
         if not released:
-            return [f"{len(steps.triples)} tables of three columns, of at most {most} cells, are scored"]
+            some = "one table" if len(steps.triples) == 1 else f"{len(steps.triples)} tables"
+            verb = "is" if len(steps.triples) == 1 else "are"
+            return [f"{some} of three columns, of at most {most} cells, {verb} scored"]
         names = ["*".join(self.columns[at].name for at in one) for one in self._chosen_last(released) if len(one) == 3]
         return [f"tables of three columns that were measured: {', '.join(names) or 'none'}"]
 
