@@ -111,7 +111,7 @@ paper: $(VENV)/.paper  ## Recompute the paper's figures and tables: results/ wit
 	$(BIN)/python -m experiments $(if $(FAST),--fast) $(PAPER)
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) -e '.[tables,learn,torch,cli,plot,docs]' pandas
+	$(PIP) -e '.[tables,learn,torch,cli,plot,docs]' pandas transformers lightning
 	@touch $@
 
 docs: $(VENV)/.docs  ## Build the documentation site into out/docs; warnings are errors.
