@@ -143,11 +143,11 @@ def by_file(folder):
     return release
 
 
-def publication(budget):
+def publication(budget, relation="add_remove"):
     """Several questions by one promise."""
 
     def release(frame):
-        table = table_of(frame, "add_remove", PUBLICATION)
+        table = table_of(frame, relation, PUBLICATION)
         several = tables.Publication(
             people=table.statistics(count=True, by=SEX), pay=table.statistics(mean=["pay"]),
             place=table.largest_group({"place": ["a", "b", "c"]}),
@@ -157,15 +157,14 @@ def publication(budget):
     return release
 
 
-def stream(budget, folder):
+def stream(budget, folder, relation="add_remove"):
     """The same numbers of three periods, and their sums."""
 
     def release(frame):
         path = folder / f"{len(list(folder.iterdir()))}.db"
-        table = tables.Table(frame, bounds={"pay": (0, 9)}, rows=20)
-        opened = tables.Stream.open(
-            path, table, query={"count": True, "sum": ["pay"]}, periods=["1", "2", "3"], promise=budget
-        )
+        table = tables.Table(frame, bounds={"pay": (0, 9)}, rows=20, neighbours=relation)
+        query = {"count": relation == "add_remove", "sum": ["pay"]}  # a count of rows that stay is public
+        opened = tables.Stream.open(path, table, query=query, periods=["1", "2", "3"], promise=budget)
         parts = [frame[frame["place"] == name].reset_index(drop=True) for name in ("a", "b", "c")]
         return [
             answer.estimate
@@ -176,11 +175,12 @@ def stream(budget, folder):
     return release
 
 
-def bounds(budget):
+def bounds(budget, relation="add_remove"):
     """Bounds of a column from a first release."""
 
     def release(frame):
-        found = tables.estimate_bounds(tables.Table(frame, bounds={"age": (0, 1000)}, rows=SIZE), "age", budget)
+        table = tables.Table(frame, bounds={"age": (0, 1000)}, rows=SIZE, neighbours=relation)
+        found = tables.estimate_bounds(table, "age", budget)
         return found.lower, found.upper
 
     return release
@@ -193,17 +193,28 @@ OTHERS = {
     "stream, pure": lambda folder: stream(PURE, folder),
     "stream, gaussian": lambda folder: stream(GAUSSIAN, folder),
     "bounds": lambda _: bounds(PURE),
+    "publication, replace": lambda _: publication(PURE, "replace"),
+    "publication, zero_out": lambda _: publication(GAUSSIAN, "zero_out"),
+    "stream, zero_out": lambda folder: stream(PURE, folder, "zero_out"),
+    "bounds, replace": lambda _: bounds(PURE, "replace"),
+    "bounds, zero_out": lambda _: bounds(PURE, "zero_out"),
 }
+
+
+def relation_of(name):
+    """Of one of the others."""
+    last = name.split(", ")[-1]
+    return last if last in ("replace", "zero_out") else "add_remove"
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_one_person_moves_other_releases_as_far_as_was_charged(name, tmp_path):
-    check(OTHERS[name](tmp_path), name, "add_remove")
+    check(OTHERS[name](tmp_path), name, relation_of(name))
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_numbers_that_other_plans_do_not_cover_are_found(name, tmp_path, monkeypatch):
-    check_four_times(OTHERS[name](tmp_path), name, "add_remove", monkeypatch)
+    check_four_times(OTHERS[name](tmp_path), name, relation_of(name), monkeypatch)
 
 
 class Asked:
