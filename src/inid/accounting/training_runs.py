@@ -102,7 +102,7 @@ _WORDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingRecord:
-    """What a training run promises: made by `private.record()`, proved again by `verify` and by `inid verify`.
+    """The promise of a training run: made by `private.record()`, proved again by `verify` and by `inid verify`.
 
     Attributes:
         runs: The steps that were taken, oldest first.
@@ -138,7 +138,7 @@ class TrainingRecord:
 
     @property
     def steps(self) -> int:
-        """How many steps were taken; of a run with correlated noise, the rounds of turns."""
+        """How many steps were taken; with correlated noise, how many rounds."""
         return sum(run.steps for run in self.runs)
 
     @property
@@ -155,7 +155,7 @@ class TrainingRecord:
         return f"one {unit} more or less; how many there are is secret"
 
     def verify(self) -> float:
-        """Compute the cost of all steps anew, and give it.
+        """Compute the cost of all steps anew, and return it.
 
         That a run went as recorded, that its noise was random and which data it saw, no record can prove.
 

@@ -51,7 +51,7 @@ class Accountant:
 
     @property
     def steps(self) -> int:
-        """How many steps were counted; of a run with correlated noise, the rounds of turns (`Correlation`)."""
+        """How many steps were counted; with correlated noise, how many rounds (`Correlation`)."""
         return sum(segment.steps for segment in self._history)
 
     def step(
@@ -109,7 +109,7 @@ class Accountant:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on counting from a record.
+        """Continue counting from a record.
 
         Raises:
             RecordError: The record does not parse, or does not begin with what this accountant has counted; the count

@@ -28,7 +28,7 @@ _ORDINARY = 3  # runs before a recording, in which kernels are compiled and libr
 
 
 def captured_backward(private: PrivateTraining, loss: Callable[..., Tensor]) -> "CapturedBackward":
-    """Make a function of a batch that runs `loss` and its backward: on a GPU, from a recording after a few runs.
+    """Make a function of a batch that runs `loss` and its backward; on a GPU it replays a recording after a few runs.
 
     Call it in place of the forward and `backward()`. Batches are to be those of the private loader, whole; everything
     else that the loss reads (numbers of Python, tensors) stays what it was when the recording was made.

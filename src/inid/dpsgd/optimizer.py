@@ -128,12 +128,12 @@ class PrivateOptimizer(torch.optim.Optimizer):
 
     @property
     def plan(self) -> NoisePlan:
-        """The noise of the next step; with correlated noise, of what is fresh in it."""
+        """The noise of the next step; with correlated noise, its fresh part."""
         return self._plan
 
     @property
     def correlation(self) -> Correlation | None:
-        """How noise is correlated over the steps: prints what that gives and takes. None where it was not asked for."""
+        """How noise is correlated over the steps; prints gains and costs. None for independent noise."""
         return self._correlation
 
     def summary(self) -> str:
@@ -155,12 +155,12 @@ class PrivateOptimizer(torch.optim.Optimizer):
 
     @property
     def norm(self) -> float:
-        """The norm of all thresholds together: what an example's whole gradient is held to."""
+        """The norm of all thresholds together, which bounds an example's whole gradient."""
         return math.hypot(*self._thresholds) if self.recipe.mechanism == "gaussian" else math.fsum(self._thresholds)
 
     @property
     def paid_by(self) -> str:
-        """What the run is counted in: steps, or rounds of turns where noise is correlated."""
+        """The unit in which the run is counted: steps, or rounds of a cyclic schedule with correlated noise."""
         return "steps" if self._correlated is None else "rounds of turns"
 
     @property
@@ -315,7 +315,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         )
 
     def detach(self) -> None:
-        """Give the module its own forward back: it is ordinary again, and this optimizer is of no more use."""
+        """Restore the module's own forward: it is ordinary again, and this optimizer cannot be used any more."""
         self.gradients.remove()
 
     def state_dict(self) -> dict[str, Any]:
@@ -326,7 +326,7 @@ class PrivateOptimizer(torch.optim.Optimizer):
         return {**self.original.state_dict(), "inid": state}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from a checkpoint, with its count of what was spent.
+        """Continue from a checkpoint, with its count of what was spent.
 
         Raises:
             RecordError: The record is not of a private optimizer with the same groups; nothing was changed.

@@ -52,7 +52,7 @@ class Clipping:
 
     @classmethod
     def of(cls, clipping: "ClippingKind | Clipping", max_grad_norm: float | Sequence[float]) -> "Clipping":
-        """What the arguments of `make_private` mean together."""
+        """The clipping that the arguments of `make_private` state together."""
         if not isinstance(clipping, Clipping):
             return cls(kind=clipping, max_grad_norm=max_grad_norm)
         if max_grad_norm != cls.max_grad_norm:

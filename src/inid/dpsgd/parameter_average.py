@@ -82,7 +82,7 @@ class ParameterAverage:
         return {"steps": self.steps, "means": [mean.clone() for mean in self._means]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on from a checkpoint.
+        """Continue from a checkpoint.
 
         Raises:
             RecordError: It is not of an average over the same parameters; nothing was changed.

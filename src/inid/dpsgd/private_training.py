@@ -29,7 +29,7 @@ class PrivateTraining(NamedTuple):
         return self.optimizer.noise_multiplier
 
     def loss(self, loss_fn: Callable[..., Tensor], outputs: Any, *targets: Any) -> Tensor:
-        """The loss of a batch, taken row by row, so that no row can change the loss of another.
+        """The loss of a batch, computed row by row, so that no row can change the loss of another.
 
         `loss_fn` gets one row of the outputs and of every target, and returns one number; its mean over the rows is
         returned (or sum, see `loss_reduction`). Call `backward()` of that, once and as it is: for a framework that
@@ -61,7 +61,7 @@ class PrivateTraining(NamedTuple):
         return self.optimizer.losses.loss(loss_fn, outputs, targets)
 
     def backward(self, loss_fn: Callable[..., Tensor], outputs: Any = None, *targets: Any) -> Tensor:
-        """Take the loss row by row, as `loss` does, and its backward; gives the loss, detached.
+        """Compute the loss row by row, as `loss` does, and its backward; return the loss, detached.
 
         >>> from torch.utils.data import DataLoader, TensorDataset
         >>> from inid.dpsgd import make_private

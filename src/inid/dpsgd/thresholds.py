@@ -140,7 +140,7 @@ class Adaptive:
                 raise ArgumentError(f"{name} must be below 1, got {value!r}: pass a fraction.")
 
     def split(self, level: float, mechanism: Mechanism) -> tuple[float, float]:
-        """What of a step's mu or epsilon goes to the gradients and what to the counts, rounded towards privacy."""
+        """How a step's mu or epsilon is divided between gradients and counts, rounded towards privacy."""
         if mechanism == "laplace":
             counts = level * self.share
             return (level - counts) * (1 - 2.0**-50), counts * (1 - 2.0**-50)

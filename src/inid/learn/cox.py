@@ -225,7 +225,7 @@ class PrivateCox(NoisyEstimator):
             return np.asarray(np.exp(np.outer(np.exp(self.predict(X)), np.log(self.baseline_survival_))))
 
     def report(self, X: Any = None, y: Any = None) -> str:
-        """The promise, what was spent on what; `print(model)` shows it too."""
+        """The promise and how it was spent; `print(model)` shows it too."""
         check_is_fitted(self)
         head, *lines = super().report(X, y).splitlines()
         parts = (("hazards of everybody", _HAZARDS), ("descent", 1 - _HAZARDS - _CALIBRATION))

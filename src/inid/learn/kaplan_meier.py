@@ -340,7 +340,7 @@ class PrivateKaplanMeier(NoisyEstimator):
         return ax
 
     def report(self, X: Any = None, y: Any = None) -> str:
-        """The promise, what was spent on what, and the median of each group; `print(model)` shows it too."""
+        """The promise, how it was spent, and the median of each group; `print(model)` shows it too."""
         lines = [super().report(X, y)]
         for name, risk, events, middle, low, high in zip(
             self.groups_, self.at_risk_[:, 0], self.events_.sum(axis=1), *self.quantile(0.5), strict=True

@@ -24,7 +24,7 @@ _LEAST_SHRINKAGE = 0.1  # of a linear model's coefficients: with less of them it
 
 
 class NoisyFitWarning(UserWarning):
-    """What was released is hardly more than noise, and the model hardly more than a constant: this is free to say."""
+    """The released numbers are hardly more than noise. The warning depends on released numbers only, so it is free."""
 
 
 def class_p_value(sums: Floats, counts: Floats, spread: Floats | float) -> float:

@@ -294,7 +294,7 @@ register(
         "too_noisy",
         positive("0.3", OFF),
         "SHARE",
-        "Mark numbers whose interval is wider than this share of the estimate; off marks none, in the report neither.",
+        "Mark numbers whose interval is wider than this share of the estimate; off marks none, not even in the report.",
         "output",
         place="",
     ),

@@ -280,10 +280,10 @@ MESSAGES: Mapping[str, Message] = {
         'choose "one more or less" under {the[neighbours]}.',
     ),
     "stream_unpaid": Message(
-        "the stream in {file} was not paid for, and this ledger holds no charge of it: its opening was cut short, or "
-        "goes on just now. Open it again with inid stream open.",
-        "the stream in {file} was not paid for, and this ledger holds no charge of it: its opening was cut short, or "
-        "goes on just now. Open it again.",
+        "the stream in {file} was not paid for, and this ledger holds no charge of it: its opening was interrupted, or "
+        "is still running. Open it again with inid stream open.",
+        "the stream in {file} was not paid for, and this ledger holds no charge of it: its opening was interrupted, or "
+        "is still running. Open it again.",
     ),
     "stream_absent": Message(
         "there is no stream in {file}: make it with inid stream open.", "there is no stream in {file}: open it first."

@@ -109,7 +109,7 @@ register(
         "types",
         Types(),
         "COL=TYPE,...",
-        "What columns of a CSV file hold: number, code or date. What does not go with it is refused.",
+        "What columns of a CSV file hold: number, code or date. Uses that do not fit are refused.",
         "table",
         "Type",
         "columns",
@@ -321,8 +321,8 @@ register(
         "synthetic_triples",
         Switch(),
         "",
-        "With --synthetic: score tables of three columns with few cells too, and measure those that are worth their "
-        "noise: for what no pair of columns shows. Where most such tables have few cells, that is done anyway.",
+        "With --synthetic: also score tables of three columns with few cells, and measure those that are worth their "
+        "noise, for effects that no pair of columns shows. This is the default where most such tables have few cells.",
         "question",
         "Interactions of three columns",
         "synthetic",

@@ -52,7 +52,7 @@ _WRITTEN = re.compile(r"\s*(\w+)\((.*)\)\s*(?:in\s+(\S+)\s*:\s*(\S+)\s*)?", re.D
 
 @dataclass(frozen=True)
 class Feature:
-    """What the rows of a person come to. Made by `tables.sum`, `tables.count` and others."""
+    """An aggregate of all rows of a person. Made by `tables.sum`, `tables.count` and others."""
 
     kind: FeatureKind
     value: Expression | None = None
@@ -82,7 +82,7 @@ class Feature:
 
     @property
     def usual(self) -> float | None:
-        """What is never there in place of a sum or a count: nobody who has a row lacks one, so nothing is left out."""
+        """The fill value of a sum or a count, which is never missing for a person with a row."""
         if self.bounds is None or self.kind not in ("sum", "count"):
             return None
         return builtins.min(builtins.max(0.0, self.bounds[0]), self.bounds[1])

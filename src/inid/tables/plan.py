@@ -121,7 +121,7 @@ class PlannedNumber(NamedTuple):
 
 
 class Plan(ABC):
-    """What every plan of a query shares. It keeps its question, so that it proves both: noise, and what it is for.
+    """What all plans of queries share. A plan keeps its question, so it proves both its noise and its sensitivity set.
 
     Attributes:
         noise: The certified plan of all released numbers.
@@ -135,7 +135,7 @@ class Plan(ABC):
 
     @property
     def noises(self) -> "tuple[NoisePlan | GaussianDP, ...]":
-        """The noise of each step of the release: one, for most questions. A promise, where it follows from answers."""
+        """The noise of each step of the release (most questions have one), or its promise if it depends on answers."""
         return (self.noise,)
 
     @property
@@ -160,7 +160,7 @@ class Plan(ABC):
 
     @property
     def charge(self) -> "NoisePlan | JointCharge":
-        """All that a ledger is charged for it; of several steps, the promise of all of them and their parts."""
+        """What a ledger is charged; for several steps, the promise of all of them and their parts."""
         return self.noise
 
     @property
@@ -191,7 +191,7 @@ class Plan(ABC):
 
     @abstractmethod
     def in_words(self) -> str:
-        """The plan as it prints, without what is to be said of its promise."""
+        """The printed plan, without the lines about its promise."""
 
     def __str__(self) -> str:
         promise = self.budget if self.whole_promise is None else self.whole_promise
@@ -219,7 +219,7 @@ class Plan(ABC):
 
     @property
     def worse_lines(self) -> list[str]:
-        """The same in a sentence, if there are any: the page and the report list all of them."""
+        """The same as a sentence, if there are any, as the page and the report show it."""
         worse = self.worse
         return [worse_sentence(worse)] if worse else []
 
@@ -230,7 +230,7 @@ class Plan(ABC):
         return [worse_sentence(worse, _PRINTED)] if worse else []
 
     def is_of(self, question: Any) -> bool:
-        """Whether the plan is of this very question, and its noise covers what one person can change in it.
+        """Whether the plan belongs to exactly this question, and its noise covers what one person can change.
 
         A guess of the number of rows changes no answer, so plans made with another one are taken.
         """

@@ -194,7 +194,7 @@ class Query(Generic[PlanT, ResultT]):
         self.question.check(self.table)
 
     def exact(self, plan: Any) -> Any:
-        """The numbers before noise, held to public limits, as the plan's draw takes them. NOT PRIVATE: for tests."""
+        """The numbers before noise, clipped to public limits. NOT PRIVATE: for tests."""
         (numbers,) = _exact_answers([(self.table, self.question.chosen_by(plan), plan)])
         return numbers
 

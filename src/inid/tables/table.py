@@ -637,7 +637,7 @@ class Table(Asking):
         return self._with(source=source, bounds=limits, missing=fill, domains=public, bins=cut)
 
     def with_public(self, public: object, *, on: str, otherwise: str = "(none)") -> "Table":
-        """The same table with the columns of a small public table, looked up by a key: no row more or less.
+        """The same table with the columns of a small public table, looked up by a key. No row is added or removed.
 
         Numbers have the public table's own least and largest value for bounds, texts its own values for a domain. A row
         whose key is not there has no number, the text `otherwise`, and is false. The values are published with results.

@@ -209,7 +209,7 @@ def _publication_parts(record: Mapping[str, Any]) -> tuple[dict[str, Any], Joint
 def synthetic_rows(
     record: Mapping[str, Any], n: int | None = None, *, progress: Callable[[float], None] | bool | None = None
 ) -> Any:
-    """Rows of a release of synthetic rows, made again of its record, which is proved first.
+    """Make rows again from the record of a release of synthetic rows, after proving the record.
 
     Args:
         record: `result.to_dict()`, or what `inid release --record` wrote; that of a publication with one such query,

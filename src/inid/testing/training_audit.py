@@ -160,7 +160,7 @@ def audit_training(
     lr: float = 0.01,
     seed: int = 0,
 ) -> TrainingAudit:
-    """Train once with canaries, and bound epsilon from below by what the noisy gradients, or the model, say of them.
+    """Train once with canaries, and bound epsilon from below by how well noisy gradients, or the model, reveal them.
 
     "gradient" canaries are extra examples whose gradient, after clipping, is one threshold in a direction of its own:
     the worst that an attacker who sees every step can do, so that the bound can come close to the claim. "example"

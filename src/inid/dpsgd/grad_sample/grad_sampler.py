@@ -14,7 +14,7 @@ Ghost = Callable[..., dict[str, GradSamples] | None]
 
 @dataclass(frozen=True, kw_only=True)
 class GradSampler:
-    """How the gradients of single examples come about in a kind of layer that takes one tensor and returns one.
+    """The per-sample gradients of a kind of layer that takes one tensor and returns one.
 
     Attributes:
         formula: Takes a layer, its input and the gradient that flows back to its output, examples first; gives by the
@@ -56,7 +56,7 @@ class GradSampler:
         return plain and not replaced and has_parameter and (self.accepts is None or self.accepts(layer))
 
     def apart(self, examples: int, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Inputs and gradients with the examples alone in front, where the layer takes positions behind them."""
+        """Inputs and gradients with the examples in the first dimension and positions in the second."""
         several = tensors[0].shape[0] // examples
         if several == 1 or not self.positions:
             return tensors

@@ -184,7 +184,7 @@ def check_conditions(mechanism: object, neighbours: object) -> None:
 
 @dataclass(frozen=True)
 class Correlation:
-    """How the noise of a run is correlated; prints what that gives and takes.
+    """How the noise of a run is correlated; prints gains and costs.
 
     Attributes:
         bands: Over how many steps; 1 where "auto" found that independent noise is as good.

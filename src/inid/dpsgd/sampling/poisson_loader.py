@@ -101,7 +101,7 @@ class PoissonLoader:
 
     Attributes:
         dataset: The examples.
-        sample_rate: The probability with which an example is in a batch, where groups take turns in one of its group's.
+        sample_rate: The probability with which an example is in a batch (of its own group, in a cyclic schedule).
         plain_rate: The mean size of a batch over the number of examples, whether groups take turns or not.
         steps: How many batches one iteration draws.
         expected_batch_size: The mean size of a batch over all processes: a public number, by which sums are divided.
@@ -175,7 +175,7 @@ class PoissonLoader:
         self._collated = False  # whether the collate function has been looked at
 
     def follow_schedule(self, schedule: CyclicSchedule, key: int) -> None:
-        """Draw from groups that take turns, to which examples are dealt by a secret key that all processes share."""
+        """Draw from the groups of a cyclic schedule; a secret key that all processes share assigns the examples."""
         self._schedule, self._sample_rate = schedule, schedule.groups.rate
         self._deal(key, self.drawn.views)
 
@@ -216,7 +216,7 @@ class PoissonLoader:
 
     @property
     def sample_rate(self) -> float:
-        """The probability with which an example is in a batch, where groups take turns in one of its group's.
+        """The probability with which an example is in a batch (of its own group, in a cyclic schedule).
 
         It cannot be set: a ledger was charged for it.
         """

@@ -178,7 +178,7 @@ def posterior_mean(measured: float, spread: float) -> float:
 
 
 class NotPrivateWarning(UserWarning):
-    """Bare numbers were drawn by a test's source: they promise nothing, and do not carry a mark of it."""
+    """Plain numbers, without a mark, were drawn by a test's source: they promise nothing."""
 
 
 def estimate_smoothness(

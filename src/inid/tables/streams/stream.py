@@ -151,7 +151,7 @@ class Stream:
 
     @property
     def is_open(self) -> bool:
-        """Whether it was paid for: not, where a crash cut its opening short. Without a ledger it always is."""
+        """Whether it was paid for: False if a crash interrupted its opening. Without a ledger it is always True."""
         return not self.plan.leased or self._file.is_paid()
 
     @property

@@ -362,7 +362,7 @@ class ReleaseLeases:
             if not new or self._ledger is None:
                 raise BudgetError(
                     f"the stream in {self._file.path} was not paid for, and this ledger holds no charge of it: its "
-                    "opening was cut short, or goes on just now. Open it again with its table, query=..., periods=... "
+                    "opening was cut short, or is still running. Open it again with its table, query=..., periods=... "
                     "and promise=...",
                     code="stream_unpaid",
                     file=Words(self._file.path),
