@@ -56,7 +56,7 @@ autodoc_typehints = "signature"
 _HOSTS = (
     "BaseException, Exception, Warning, object, tuple, str, Enum, Optimizer, DataLoader, Module, BaseEstimator, "
     "ClassifierMixin, RegressorMixin, ClusterMixin, TransformerMixin, ClassNamePrefixFeaturesOutMixin, "
-    "OneToOneFeatureMixin, _MetadataRequester, _SetOutputMixin"
+    "OneToOneFeatureMixin, _MetadataRequester, _SetOutputMixin, Trainer, LightningModule, Callback"
 )
 autodoc_default_options = {"members": True, "inherited-members": _HOSTS}
 autodoc_preserve_defaults = True
