@@ -102,6 +102,7 @@ def estimate_notes(
     too_noisy: float | None,
     things: str,
     columns: Iterable[ColumnFacts] = (),
+    sampled: str = "",
 ) -> "Markup":
     """What ranges and marks mean, which values were moved to bounds, and what the numbers make one ask."""
     bounded = dict.fromkeys(f"{column.name} ({column.bounds})" for column in columns if column.bounds)
@@ -111,6 +112,7 @@ def estimate_notes(
     with_others = [b for b in blocks if any(OTHER in dimension.levels for dimension in b.dimensions)]
     return rendered(
         "estimate_notes.html",
+        sampled=sampled,
         ranges=any(number.lower is not None for number in every),
         percent=f"{100 * level:.4g}",
         bounded=", ".join(bounded),
@@ -223,9 +225,10 @@ def estimates_section(
     things: str = "rows",
     only: str = "",
     columns: Iterable[ColumnFacts] = (),
+    sampled: str = "",
 ) -> "Markup":
     """The section of the page with all released numbers."""
-    notes = estimate_notes(blocks, level, too_noisy, things, columns)
+    notes = estimate_notes(blocks, level, too_noisy, things, columns, sampled)
     return rendered("estimates.html", parts=estimate_tables(blocks, things), notes=notes, only=only, things=things)
 
 

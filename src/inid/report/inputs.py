@@ -183,3 +183,4 @@ class ReportInputs:
     only: str = ""
     answers: Sequence[tuple[str, str]] = ()
     lead: str = ""
+    sampled: str = ""

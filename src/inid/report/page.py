@@ -179,6 +179,7 @@ def page(inputs: ReportInputs) -> str:
             things=inputs.things,
             only=inputs.only,
             columns=inputs.columns,
+            sampled=inputs.sampled,
         )
     parts = [
         heading(inputs.title, [inputs]),

@@ -377,7 +377,7 @@ def report_inputs(result: "Result", page: "PageFacts") -> ReportInputs:
             estimates,
             page.words,
             page.too_noisy,
-            as_shown=page.tidy or page.integers,
+            as_shown=page.tidy or page.integers or result.drawn is not None,
         ),
         level=result.level,
         time=result.release.time.strftime("%Y-%m-%d %H:%M:%S UTC"),
@@ -390,6 +390,7 @@ def report_inputs(result: "Result", page: "PageFacts") -> ReportInputs:
         only="" if question.view.where is None else str(question.view.where),
         answers=answers,
         lead=question.lead,
+        sampled=sampling_in_words(result.level, result.drawn),
     )
 
 
@@ -460,6 +461,18 @@ def view_facts(view: View, used: Iterable[str]) -> list[tuple[str, str]]:
 def other_keys_in_words(other: str) -> str:
     """What becomes of rows with keys that are in no public list."""
     return f"rows with other keys, or none, {'count in a cell of their own' if other == 'cell' else 'are left out'}"
+
+
+def sampling_in_words(level: float, drawn: float | None) -> str:
+    """What intervals hold that cover the sampling error too, and on which condition; empty for those of noise alone."""
+    if drawn is None:
+        return ""
+    share = f" of {100 * drawn:.4g} % of the population" if drawn else ""
+    return (
+        f"Each range of a count, a sum or a mean covers the noise and the sampling error: it holds the number of the "
+        f"population with probability about {100 * level:.4g} %, if the table is a simple random sample{share}. Ranges "
+        "of other statistics cover the noise alone."
+    )
 
 
 def weights_in_words(weight: tuple[str, float] | None) -> str:

@@ -240,6 +240,16 @@ class Question(PublicFacts, ABC):
         """The totals of a block over all its dimensions but some; None where its answers do not add up."""
         return None
 
+    def check_sample(self) -> None:
+        """Refuse rows of which no sampling error is known."""
+        raise ArgumentError(
+            f"the sampling error of {self.method} is not known: ask for counts, sums and means by statistics(...)."
+        )
+
+    def sample_answers(self, release: Release, level: float, drawn: float) -> tuple[Answer, ...]:
+        """Every answer with an interval that covers the sampling error of a simple random sample too."""
+        raise NotImplementedError
+
     def may_be_full(self, release: Release) -> bool:
         """Whether a released count may be at the limit on the table's rows, within the reach of its noise."""
         _, upper = release.interval(SURE)

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
 from inid._version import RECORD_FORMAT
+from inid.arguments import real
 from inid.errors import ArgumentError, RecordError
 from inid.planning import Certificate
 from inid.planning.noise_plan import counted
@@ -193,6 +194,7 @@ class Result:
         plan: The plan by which the noise was drawn.
         found: The keys that the numbers are counts of, where nobody listed them.
         earlier: What the steps before `release` released, of a question that takes several.
+        drawn: The share of the population that a simple random sample has, where intervals cover its error too.
     """
 
     release: Release
@@ -202,11 +204,41 @@ class Result:
     plan: Any
     found: tuple[Key, ...] = ()
     earlier: tuple[Release, ...] = ()
+    drawn: float | None = None
 
     @cached_property
     def answers(self) -> tuple[Answer, ...]:
         """Every number with its interval."""
+        if self.drawn is not None:
+            return tuple(self.question.sample_answers(self.release, self.level, self.drawn))
         return tuple(self.question.answers(self.release, self.level, self.found, self.earlier))
+
+    def with_sampling_error(self, drawn: float = 0.0) -> Self:
+        """The same answers with intervals for the population of which the table is a simple random sample.
+
+        Intervals of counts, sums and means then cover the noise and the sampling error, by released variances where
+        there are some, else by the bounds; those of other statistics cover the noise alone. Frames, plots and reports
+        show them; records keep the noise alone. It costs nothing. `std` stays that of the noise.
+
+        Args:
+            drawn: The public share of the population that was drawn, such as 0.02; 0 errs on the wide side.
+
+        Raises:
+            ArgumentError: The rows have weights, a person has several, or the answers are no statistics of a table.
+
+        >>> import inid, pandas
+        >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0] * 500}), bounds={"age": (0, 100)})
+        >>> q = t.statistics(mean=["age"])
+        >>> noisy = q.release(q.plan(inid.PureDP(epsilon=1.0)))
+        >>> sampled = noisy.with_sampling_error(drawn=0.02)
+        >>> sampled.answers[0].upper > noisy.answers[0].upper
+        True
+        """
+        self.question.check_sample()
+        share = real("drawn", drawn, least=0, cure="pass the share of the population that was drawn, such as 0.02")
+        if share >= 1:
+            raise ArgumentError("drawn must be below 1: a table of everybody has no sampling error.")
+        return replace(self, drawn=share)
 
     @property
     def certificate(self) -> Certificate:
@@ -284,6 +316,8 @@ class Result:
             combine: Combinations of cells to be recorded beside them: by name the cells, and the column whose sums are
                 combined, None for counts; see `combine`.
         """
+        if self.drawn is not None:
+            return replace(self, drawn=None).to_dict(combine=combine)
         record = {"rules": RULES, "kind": self.question.kind, "level": self.level, "question": self.question.to_dict()}
         record |= self._answers_record() | {"release": self.release.to_dict()}
         if combine or self.question.combines:

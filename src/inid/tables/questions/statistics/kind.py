@@ -55,6 +55,7 @@ from inid.tables.presentation import (
 )
 from inid.tables.query import Query
 from inid.tables.question import Question
+from inid.tables.questions.statistics.column_statistics import Estimate as CellEstimates
 from inid.tables.questions.statistics.column_statistics import (
     column_statistics,
     estimate,
@@ -63,6 +64,7 @@ from inid.tables.questions.statistics.column_statistics import (
     read_tolerances,
 )
 from inid.tables.questions.statistics.plan import Planning, TableAccuracy, TablePlan, errors_alone, with_advice
+from inid.tables.questions.statistics.sampling_error import sample_estimates
 from inid.tables.questions.statistics.sensitivity import Layout, candidate_sets, joint_sets, largest_sum
 from inid.tables.result import Answer, Result
 from inid.tables.table import Table
@@ -180,8 +182,16 @@ class StatisticsQuestion(PublicFacts):
         tables: int = 1,
     ) -> tuple[Answer, ...]:
         """The answers that noisy sums give, with intervals that hold the exact answers with this probability."""
+        return self._answered(release, estimate(self.layout, release, len(self.cells), level, tables * self.max_rows))
+
+    def sample_answers(self, release: Release, level: float, drawn: float) -> tuple[Answer, ...]:
+        """The same with intervals that cover the sampling error of a simple random sample too."""
+        sizes = len(self.cells), level, self.max_rows
+        grouped = bool(self.by) or self.view.drops_rows
+        return self._answered(release, sample_estimates(self.layout, release, *sizes, drawn=drawn, grouped=grouped))
+
+    def _answered(self, release: Release, estimates: Sequence[CellEstimates]) -> tuple[Answer, ...]:
         rows, unit = [], Mechanism.named(release.plan.mechanism).deviation
-        estimates = estimate(self.layout, release, len(self.cells), level, tables * self.max_rows)
         for statistic, numbers in zip(self.layout.statistics, estimates, strict=True):
             at = statistic.histogram
             names = ("",) if at is None else self.layout.items[at].names
@@ -472,6 +482,15 @@ class Statistics(StatisticsQuestion, Question):
             ("rows assumed", "" if assumed is None else f"{assumed:,}{in_groups}, a public guess for planning"),
             ("rows at most", "" if limit == _USUAL_LIMIT else f"{limit:,}, stated in advance"),
         ]
+
+    def check_sample(self) -> None:
+        if self.weight is not None:
+            raise ArgumentError("a table with weights is no simple random sample: leave the weights out.")
+        if self.person is not None and self.person.max_rows > 1:
+            raise ArgumentError(
+                "rows of one person are drawn together, so that they are no simple random sample: ask about people, "
+                "per_person(...), or state Person(..., max_rows=1)."
+            )
 
     def answer_keys(self) -> Mapping[str, Sequence[Key]]:
         cells = {name: _cell_keys(own) for name, own in self.histogram.items()}
