@@ -6,15 +6,13 @@ from typing import cast
 
 from torch import Tensor, nn
 
-from inid.dpsgd.forward_pass import ForwardPass
-from inid.dpsgd.grad_sample.call_plan import CallPlan
+from inid.dpsgd.grad_sample.call_plan import CallPlan, Unit
 from inid.dpsgd.grad_sample.clipped_sums import GroupGrads
 from inid.dpsgd.grad_sample.ghost_clipping import PositionGrads, ghost_grads, ghost_product, loss_of, sum_of_uses
 from inid.dpsgd.grad_sample.grad_sampler import GradSampler
 from inid.dpsgd.grad_sample.grad_samples import DenseGrads, GradSamples, SlicedGrads
 from inid.dpsgd.grad_sample.stacked_layers import JointStack, Kind, SeparateStack, room
-from inid.dpsgd.grad_sample.units import Unit
-from inid.dpsgd.step_state import StepState
+from inid.dpsgd.step_state import ForwardPass, StepState
 from inid.errors import GuaranteeError
 
 _KINDS = 2**10  # of layers alike that are known at a time

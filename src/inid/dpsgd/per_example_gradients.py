@@ -21,14 +21,20 @@ from torch.nn import functional
 from torch.nn.utils import skip_init
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.forward_pass import BARE, EARLIER, RUN_AGAIN, CallsChanged, ForwardPass, LayerFailedError, graph_hook
 from inid.dpsgd.grad_accumulator import GradAccumulator, Places
-from inid.dpsgd.grad_sample.call_plan import CallPlan, OtherwiseDividedError, Probe, SameForAllError
+from inid.dpsgd.grad_sample.call_plan import (
+    CallPlan,
+    OtherwiseDividedError,
+    Probe,
+    SameForAllError,
+    Unit,
+    parent_unit,
+    trained_in,
+    units_of,
+)
 from inid.dpsgd.grad_sample.grad_samples import DenseGrads
 from inid.dpsgd.grad_sample.layers import grad_sampler_of, in_place
-from inid.dpsgd.grad_sample.module_snapshot import ModuleSnapshot
-from inid.dpsgd.grad_sample.output_leaves import output_leaves
-from inid.dpsgd.grad_sample.units import Unit, parent_unit, trained_in, units_of
+from inid.dpsgd.grad_sample.module_snapshot import ModuleSnapshot, scalar_attributes
 from inid.dpsgd.grad_sample.vmap_gradients import run_without_sampler
 from inid.dpsgd.grad_sample.wrapped_forward import (
     WRITTEN,
@@ -37,15 +43,26 @@ from inid.dpsgd.grad_sample.wrapped_forward import (
     WrappedForward,
     frozen,
     leaves_of,
+    output_leaves,
     repeated,
     rows_in,
     run_with_direct_parameters,
     run_with_sampler,
+    signature_of,
     undisturbed,
     unseen,
 )
 from inid.dpsgd.sharded_parameters import is_sharded
-from inid.dpsgd.step_state import StepState
+from inid.dpsgd.step_state import (
+    BARE,
+    EARLIER,
+    RUN_AGAIN,
+    CallsChanged,
+    ForwardPass,
+    LayerFailedError,
+    StepState,
+    graph_hook,
+)
 from inid.errors import GuaranteeError
 
 _TRIES = 3  # plans that are made for one forward: a model that leaves layers out by chance may need several
@@ -55,16 +72,10 @@ _OFTEN = 16  # changes of an attribute, after which it is said what they cost
 class Look(Protocol):
     """Who checks a model before it is trained on a batch, and finds out the plan of its calls."""
 
-    def signature(self, args: tuple[Any, ...], kwargs: dict[str, Any], rows: int) -> object:
-        """What calls may depend on besides the values."""
-
     def plan(
         self, model: "PerExampleGradients", args: tuple[Any, ...], kwargs: dict[str, Any], rows: int, *, full: bool
     ) -> CallPlan:
         """The plan of the calls of a model that keeps examples apart; others are refused."""
-
-    def settings(self, parts: list[nn.Module]) -> list[Any]:
-        """What may change how the parts of a model compute, to be compared."""
 
     def kept(self, known: Iterable[int] = ()) -> list[Tensor]:
         """Tensors that the model keeps as attributes."""
@@ -153,7 +164,7 @@ class PerExampleGradients:
 
     def settings(self) -> list[Any]:
         """What may change how the model computes, besides its input."""
-        return self._look.settings(self._walked.parts)
+        return scalar_attributes(self._walked.parts)
 
     def _run_module(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not torch.is_grad_enabled() or self._probing or self.state.running is not None:
@@ -162,7 +173,7 @@ class PerExampleGradients:
         self._walked.check_parameters(self._names, self._kind)
         rows = rows_in(args, kwargs)
         self._watch_settings()
-        signature = self._look.signature(args, kwargs, rows)
+        signature = signature_of(args, kwargs, rows, training=self._module.training)
         counted = None if self.sharded else signature  # processes that share a model look together
         self._runs[counted] += 1
         # A model may do something else later, or by chance: it is checked again at forwards 2, 4, 8, ...

@@ -4,6 +4,7 @@
 clipping. Recurrent layers, and any layer without a formula, are in `recurrent_layers` and `vmap_gradients`.
 """
 
+from inid.dpsgd.grad_sample.call_plan import Unit, units_of
 from inid.dpsgd.grad_sample.clipped_sums import MARGIN, Rule, Sums
 from inid.dpsgd.grad_sample.elementwise_clipping import elementwise_clipped_sum
 from inid.dpsgd.grad_sample.ghost_clipping import (
@@ -26,5 +27,4 @@ from inid.dpsgd.grad_sample.layers import (
 )
 from inid.dpsgd.grad_sample.module_snapshot import ModuleSnapshot
 from inid.dpsgd.grad_sample.stacked_layers import JointStack, SeparateStack
-from inid.dpsgd.grad_sample.units import Unit, units_of
 from inid.dpsgd.grad_sample.vmap_gradients import plain_attention

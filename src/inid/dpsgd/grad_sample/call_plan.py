@@ -1,17 +1,128 @@
-"""Which layers a model calls, and how the examples lie in what they are called with.
+"""The layers whose parameters get their per-sample gradients at once, and which of them a model calls.
 
-A plan is made before training, and again whenever the calls change (see `independence`). Here is only what it says.
+A plan of the calls is made before training, and again whenever they change (see `independence`). It says how the
+examples lie in what each layer is called with.
 """
 
 from collections import Counter
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
 
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
-from inid.dpsgd.grad_sample.units import Unit
+from inid.dpsgd.grad_sample.grad_sampler import GradSampler
+from inid.dpsgd.grad_sample.layers import grad_sampler_of
+from inid.dpsgd.sharded_parameters import is_sharded, own_class
 from inid.errors import GuaranteeError
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """A layer whose parameters get their gradients at once: by a formula, or example by example."""
+
+    name: str
+    layer: nn.Module
+    rule: GradSampler | None
+    parameters: dict[str, nn.Parameter]
+    direct_parameters: bool = False
+
+    @cached_property
+    def _sharded(self) -> bool:
+        return any(map(is_sharded, self.parameters.values()))
+
+    @property
+    def title(self) -> str:
+        """The layer in words, for messages."""
+        return f"layer {self.name!r} ({own_class(self.layer).__name__})"
+
+    def present(self) -> dict[str, nn.Parameter]:
+        """The parameters as the layer holds them now: whole while it runs, where they are sharded otherwise."""
+        if not self._sharded:
+            return self.parameters
+        held = {name: self.layer.get_parameter(name) for name in self.parameters}
+        if any(map(is_sharded, held.values())):
+            raise GuaranteeError(
+                f"layer {self.name!r} is sharded in parts, or called around its own hooks: call fully_shard on the "
+                "layer as a whole, and the layer instead of its forward."
+            )
+        return held
+
+
+def units_of(module: nn.Module) -> list[Unit]:
+    """The smallest layers that own all the trainable parameters they use, each once, also under several parents."""
+    found: dict[nn.Module, Unit] = {}
+    for unit in _found(module, ""):
+        found.setdefault(unit.layer, unit)
+    return list(found.values())
+
+
+def parent_unit(module: nn.Module, unit: Unit, known: Collection[nn.Module] = ()) -> Unit | None:
+    """The parent of a layer as one unit, run example by example; None where that is the whole model, or known."""
+    for name, parent in module.named_modules():
+        if parent is not module and parent not in known and any(child is unit.layer for child in _called_in(parent)):
+            return Unit(name, parent, None, trained_in(parent))
+    return None
+
+
+_LISTS = (nn.ModuleList, nn.ModuleDict)
+
+
+def _called_in(module: nn.Module) -> Iterator[nn.Module]:
+    """The children of a module, and those in its lists, which have no forward of their own."""
+    for child in module.children() if not isinstance(module, _LISTS) else ():
+        yield child
+        if isinstance(child, _LISTS):
+            yield from _listed(child)
+
+
+def _listed(module: nn.Module) -> Iterator[nn.Module]:
+    for child in module.children():
+        yield child
+        if isinstance(child, _LISTS):
+            yield from _listed(child)
+
+
+def trained_in(module: nn.Module) -> dict[str, nn.Parameter]:
+    """All that is trained of a module and its parts, by name."""
+    return {name: p for name, p in module.named_parameters() if p.requires_grad}
+
+
+def _holds_lists(module: nn.Module) -> bool:
+    # Lists of parameters have no forward: the module that holds them uses them in its own.
+    return any(isinstance(child, (nn.ParameterList, nn.ParameterDict)) for child in module.children())
+
+
+def _found(module: nn.Module, prefix: str) -> Iterator[Unit]:
+    rule = grad_sampler_of(module)
+    own = {name: p for name, p in module.named_parameters(recurse=False) if p.requires_grad}
+    # A parameter that a child has as well (BERT's bias of the last layer) is used by the child.
+    of_children = {p for child in module.children() for p in child.parameters()}
+    if rule is not None:
+        if own:
+            yield Unit(prefix, module, rule, own)
+    elif any(p not in of_children for p in own.values()) or parametrize.is_parametrized(module) or _holds_lists(module):
+        if _bare(own, of_children) and not (parametrize.is_parametrized(module) or _holds_lists(module)):
+            yield Unit(prefix, module, None, own, direct_parameters=True)
+            yield from _of_children(module, prefix)
+        elif every := trained_in(module):
+            yield Unit(prefix, module, None, every)
+    else:
+        yield from _of_children(module, prefix)
+
+
+def _of_children(module: nn.Module, prefix: str) -> Iterator[Unit]:
+    for name, child in module.named_children():
+        yield from _found(child, f"{prefix}.{name}" if prefix else name)
+
+
+def _bare(own: dict[str, nn.Parameter], of_children: set[nn.Parameter]) -> bool:
+    """Whether a module's own parameters are for all examples alike, and beside layers that are trained."""
+    alike = all(p.ndim > 1 and p.shape[0] == 1 and p not in of_children and not is_sharded(p) for p in own.values())
+    return alike and any(p.requires_grad for p in of_children)
+
 
 APART = "keep the examples in the first dimension of every layer, and do not mix, repeat or reorder them"
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from operator import attrgetter, is_, methodcaller
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +17,8 @@ _INNER = attrgetter("_modules", "_parameters", "_buffers")
 _VALUES, _VERSION = methodcaller("values"), attrgetter("_version")
 
 _TRAINS, _KIND = attrgetter("requires_grad"), attrgetter("dtype")
+
+SINGLE = frozenset((bool, int, float, complex, str, bytes, type(None)))
 
 
 class ModuleSnapshot:
@@ -90,6 +93,19 @@ def parts_of(module: nn.Module) -> list[nn.Module]:
             parts[id(part)] = part
             waiting += [child for child in part._modules.values() if child is not None]  # noqa: SLF001 - children() is slow
     return list(parts.values())
+
+
+def scalar_attributes(parts: list[nn.Module]) -> list[Any]:
+    """The classes of a model's parts, with the numbers, texts and switches that these hold.
+
+    >>> model = nn.Dropout(0.5)
+    >>> before = scalar_attributes([model])
+    >>> model.p = 0.1
+    >>> scalar_attributes([model]) == before
+    False
+    """
+    values = [value for part in parts for value in vars(part).values() if type(value) in SINGLE]
+    return [*map(type, parts), *values]
 
 
 def follows_weights(layer: nn.Module) -> bool:

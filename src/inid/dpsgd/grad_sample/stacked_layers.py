@@ -19,9 +19,9 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
+from inid.dpsgd.grad_sample.call_plan import Unit
 from inid.dpsgd.grad_sample.ghost_clipping import PositionGrads
 from inid.dpsgd.grad_sample.grad_samples import Bounds, DenseGrads, SlicedGrads, raised
-from inid.dpsgd.grad_sample.units import Unit
 from inid.dpsgd.kernels.grad_sample_kernels import MOST_PROGRAMS
 
 _PART = 64  # of the device's memory that what waits may take

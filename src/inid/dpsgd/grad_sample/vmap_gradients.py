@@ -13,9 +13,9 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.grad_sample.output_leaves import output_leaves
+from inid.dpsgd.grad_sample.call_plan import Unit
 from inid.dpsgd.grad_sample.recurrent_layers import Collect, run_cell, run_recurrent, serves, serves_cell
-from inid.dpsgd.grad_sample.units import Unit
+from inid.dpsgd.grad_sample.wrapped_forward import output_leaves
 from inid.dpsgd.seeding import rng_state, set_rng_state
 from inid.errors import GuaranteeError
 

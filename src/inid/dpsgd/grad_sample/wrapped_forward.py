@@ -10,8 +10,10 @@ module that does something else with its parameter is run example by example as 
 """
 
 import functools
+import inspect
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from functools import partial
 from typing import Any, cast
@@ -23,9 +25,9 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from inid.dpsgd.grad_sample.call_plan import Unit
 from inid.dpsgd.grad_sample.grad_sampler import GradSampler
 from inid.dpsgd.grad_sample.layers import in_place
-from inid.dpsgd.grad_sample.units import Unit
 from inid.errors import GuaranteeError
 
 WRITTEN = (
@@ -106,6 +108,20 @@ def rows_in(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
             "as the first tensor."
         )
     return first.shape[0]
+
+
+def signature_of(args: tuple[Any, ...], kwargs: dict[str, Any], rows: int, *, training: bool) -> object:
+    """What calls may depend on besides the values: shapes without the number of rows, types, plain settings."""
+    leaves, form = pytree.tree_flatten((args, kwargs))
+    known = tuple(
+        (leaf.dtype, tuple(leaf.shape[1:] if leaf.ndim and leaf.shape[0] == rows else leaf.shape))
+        if isinstance(leaf, Tensor)
+        else leaf
+        if isinstance(leaf, (bool, int, float, str, type(None)))
+        else type(leaf)
+        for leaf in leaves
+    )
+    return training, form, known
 
 
 def first_tensor(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
@@ -274,3 +290,45 @@ def stored(inputs: Tensor, output: Tensor) -> Tensor:
     """A layer's input as it is to be kept for the backward: under autocast, in the type in which the layer met it."""
     narrower = inputs.is_floating_point() and output.dtype in {torch.bfloat16, torch.float16}
     return inputs.to(output.dtype) if narrower else inputs
+
+
+def output_leaves(output: object) -> list[Any]:
+    """The leaves of what a model returns, also inside objects that torch does not look into (dataclasses, laws).
+
+    >>> from types import SimpleNamespace
+    >>> output_leaves([1, SimpleNamespace(loss=2)])
+    [1, 2]
+    """
+    found, seen = [], set[int]()
+    waiting = pytree.tree_leaves(output)
+    while waiting:
+        leaf = waiting.pop(0)
+        inside = _inside(leaf)
+        if inside is None:
+            found.append(leaf)
+        elif id(leaf) not in seen:
+            seen.add(id(leaf))
+            waiting = pytree.tree_leaves(inside) + waiting
+    return found
+
+
+def _inside(leaf: object) -> list[Any] | None:
+    """What an object holds: as a container of its own kind, and by name; None for what is no object of objects."""
+    if isinstance(leaf, (Tensor, nn.Module, type, str, bytes)) or inspect.isroutine(leaf):
+        return None
+    held: list[Any] | None = None
+    if isinstance(leaf, Mapping):
+        held = list(leaf.values())
+    elif isinstance(leaf, (Sequence, AbstractSet)):
+        held = list(leaf)
+    named = [*getattr(leaf, "__dict__", {}).values(), *_slots(leaf)]
+    return held if not named else [*(held or []), *named]
+
+
+def _slots(leaf: object) -> Iterable[Any]:
+    names = [name for kind in type(leaf).__mro__ for name in _names(kind.__dict__.get("__slots__", ()))]
+    return [getattr(leaf, name) for name in names if not name.startswith("__") and hasattr(leaf, name)]
+
+
+def _names(slots: object) -> list[str]:
+    return [slots] if isinstance(slots, str) else [str(name) for name in slots] if isinstance(slots, Iterable) else []

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.grad_sample.module_snapshot import parts_of, tensors_of
+from inid.dpsgd.grad_sample.module_snapshot import SINGLE, parts_of, tensors_of
 
 # What torch keeps of every module (parameters, buffers and parts among it), and the forward that is wrapped.
 MODULES_OWN = (frozenset(vars(nn.Module())) - {"training"}) | {"forward"}
@@ -25,20 +25,6 @@ _NUMBERS = 2**24  # numbers of tensors and arrays: a model may hold its data set
 _LIBRARIES = frozenset(
     ("accelerate", "builtins", "inid", "lightning", "logging", "numpy", "pytorch_lightning", "threading", "torch")
 )  # objects of these are left alone
-_SINGLE = frozenset((bool, int, float, complex, str, bytes, type(None)))
-
-
-def scalar_attributes(parts: list[nn.Module]) -> list[Any]:
-    """The classes of a model's parts, with the numbers, texts and switches that these hold.
-
-    >>> model = nn.Dropout(0.5)
-    >>> before = scalar_attributes([model])
-    >>> model.p = 0.1
-    >>> scalar_attributes([model]) == before
-    False
-    """
-    values = [value for part in parts for value in vars(part).values() if type(value) in _SINGLE]
-    return [*map(type, parts), *values]
 
 
 def kept_tensors(module: nn.Module, known: Iterable[int] = ()) -> list[Tensor]:
@@ -139,7 +125,7 @@ class AttributeSnapshot:
 
     def _note(self, value: Any, depth: int) -> None:
         self._count += 1
-        if type(value) in _SINGLE or isinstance(value, (Number, str, bytes)):
+        if type(value) in SINGLE or isinstance(value, (Number, str, bytes)):
             self._leaves.append(value)
             return
         self._leaves.append(type(value))

@@ -32,11 +32,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.forward_pass import CallsChanged, LayerFailedError
-from inid.dpsgd.grad_sample.call_plan import APART, Call, CallPlan, OtherwiseDividedError, SameForAllError
-from inid.dpsgd.grad_sample.units import Unit
+from inid.dpsgd.grad_sample.call_plan import APART, Call, CallPlan, OtherwiseDividedError, SameForAllError, Unit
 from inid.dpsgd.grad_sample.wrapped_forward import rows_in
-from inid.dpsgd.independence.attribute_snapshot import AttributeSnapshot, kept_tensors, scalar_attributes
+from inid.dpsgd.independence.attribute_snapshot import AttributeSnapshot, kept_tensors
 from inid.dpsgd.independence.layout import NoDropout, Shapes, infer_call_plan, merged
 from inid.dpsgd.independence.made_up import Batch, MadeUp
 from inid.dpsgd.independence.selected_rows import SelectedRows
@@ -46,6 +44,7 @@ from inid.dpsgd.per_example_gradients import PerExampleGradients
 from inid.dpsgd.sampling.batch_state import BatchState
 from inid.dpsgd.seeding import generator_states, preserve_rng, seed_all
 from inid.dpsgd.sharded_parameters import is_sharded, put_away, put_root_together
+from inid.dpsgd.step_state import CallsChanged, LayerFailedError
 from inid.errors import GuaranteeError
 
 _FEW = 8  # examples of later checks, and where chance decides
@@ -66,14 +65,6 @@ class Independence:
     def __init__(self, module: nn.Module, device: torch.device, drawn: BatchState, example: object = None) -> None:
         self._module, self._device, self._drawn, self._example = module, device, drawn, example
         self._seeds = count(_FIRST_SEED)  # another for every check
-
-    def signature(self, args: tuple[Any, ...], kwargs: dict[str, Any], rows: int) -> object:
-        """What calls may depend on besides the values."""
-        return MadeUp(args, kwargs, rows, self._module, self._example).signature(training=self._module.training)
-
-    def settings(self, parts: list[nn.Module]) -> list[Any]:
-        """What may change how the parts of a model compute, to be compared."""
-        return scalar_attributes(parts)
 
     def kept(self, known: Iterable[int] = ()) -> list[Tensor]:
         """Tensors that the model keeps as attributes."""

@@ -15,8 +15,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.grad_sample.call_plan import APART, Call, CallPlan, OtherwiseDividedError, SameForAllError
-from inid.dpsgd.grad_sample.units import Unit
+from inid.dpsgd.grad_sample.call_plan import APART, Call, CallPlan, OtherwiseDividedError, SameForAllError, Unit
 from inid.dpsgd.independence.selected_rows import SelectedRows
 from inid.errors import GuaranteeError
 

@@ -63,18 +63,6 @@ class MadeUp:
             *(("one label",) if whole else ()),
         ]
 
-    def signature(self, *, training: bool) -> object:
-        """What calls may depend on besides the values: shapes without the number of rows, types, plain settings."""
-        known = tuple(
-            (leaf.dtype, tuple(leaf.shape[1:] if own else leaf.shape))
-            if isinstance(leaf, Tensor)
-            else leaf
-            if isinstance(leaf, (bool, int, float, str, type(None)))
-            else type(leaf)
-            for leaf, own in zip(self._leaves, self._split, strict=True)
-        )
-        return training, self._form, known
-
     def learn_ranges(self, module: nn.Module, called: Callable[[Batch], object]) -> None:
         """Let whole numbers go as far as the tables allow that they are looked up in, found by calling the model."""
         batch = self.batch(2, 0)

@@ -8,8 +8,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from inid.dpsgd.grad_sample.call_plan import CallPlan, Probe
-from inid.dpsgd.grad_sample.output_leaves import output_leaves
-from inid.dpsgd.grad_sample.wrapped_forward import first_tensor, rows_in
+from inid.dpsgd.grad_sample.wrapped_forward import first_tensor, output_leaves, rows_in, signature_of
 from inid.dpsgd.independence.check import Independence
 from inid.dpsgd.per_example_gradients import PerExampleGradients
 from inid.dpsgd.sampling.batch_state import BatchState
@@ -42,7 +41,7 @@ class FrozenModule:
         rows = rows_in(args, kwargs)
         device = cast("Tensor", first_tensor(args, kwargs)).device
         look = self._looks.setdefault(device, Independence(self.module, device, self._drawn))
-        key = look.signature(args, kwargs, rows)
+        key = signature_of(args, kwargs, rows, training=self.module.training)
         self._calls[key] += 1
         if self._calls[key].bit_count() == 1:
             self._plans[key] = look.plan(
