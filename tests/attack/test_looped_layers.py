@@ -168,6 +168,41 @@ def test_a_number_that_a_looped_layer_reads_of_one_example_is_not_that_of_all():
         train_once(private(ByNumber(Numbered(), Memory), mixed))
 
 
+class Shifted(nn.Module):
+    """A layer without a formula that takes a mask where there is one."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(E))
+
+    def forward(self, x, mask=None):
+        made = x * self.scale
+        return made if mask is None else made + mask.mean()
+
+
+class Optional(nn.Module):
+    """Hands its layer a mask where some value is larger than any of a made-up example."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(3)
+        self.first, self.layer = nn.Linear(E, E), Shifted()
+        self.double()
+
+    def forward(self, x):
+        return self.layer(self.first(x), x.abs() if x.nan_to_num(0, 0, 0).abs().max() > 1e9 else None)
+
+
+def test_a_tensor_where_a_looped_layer_got_none_before_is_not_shared_by_all_examples():
+    mixed = X.clone()
+    mixed[-1] *= 1e12
+    training = private(Optional(), mixed)
+    with pytest.raises(GuaranteeError):
+        train_once(training)
+    assert training.accountant.steps == 0
+    train_once(private(Optional(), X))
+
+
 class ByKeyword(nn.Module):
     """A model that runs in float32 alone, called as Trainer calls models."""
 

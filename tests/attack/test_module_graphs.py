@@ -103,6 +103,17 @@ def merged(x):
     return x.reshape(-1, 1, E)
 
 
+class Using(nn.Module):
+    """A module that takes its layer's weight for something of its own, besides calling the layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = lin()
+
+    def forward(self, x):
+        return self.layer(x) * self.layer.weight.sum() + x @ self.layer.weight
+
+
 class Packed(nn.Module):
     """Sequences of several lengths, packed: positions before examples."""
 
@@ -178,6 +189,7 @@ SAME = {
     ),
     "packed in a module": (lambda m, x: m.a(m.p(x)), lambda: {"p": Packed(), "a": lin()}),
     "a bag with beginnings in a module": (lambda m, x: m.a(m.e(x)), lambda: {"e": Bag(), "a": lin()}),
+    "a weight that its parent uses too": (lambda m, x: m.a(m.u(x)), lambda: {"u": Using(), "a": lin()}),
     "transposed convolution": (lambda m, x: m.c(x), lambda: {"c": nn.ConvTranspose1d(T, 2, 2)}),
 }
 

@@ -4,6 +4,7 @@ Twenty run always, the others in `make slow`. Grouped kernels of experts know no
 """
 
 import copy
+import inspect
 
 import pytest
 import torch
@@ -12,7 +13,6 @@ from torch import nn
 from torch.utils.data import DataLoader
 
 from inid import dpsgd
-from inid.errors import GuaranteeError
 from inid.testing import unsafe_no_noise
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # about their own future
@@ -79,7 +79,9 @@ SLOW = [
     "ApertusForCausalLM",
     "ArceeForCausalLM",
     "AriaTextForCausalLM",
+    "BailingHybridForCausalLM",
     "BeamForCausalLM",
+    "BeitForImageClassification",
     "BertForSequenceClassification",
     "BertGenerationDecoder",
     "BigBirdForCausalLM",
@@ -95,21 +97,31 @@ SLOW = [
     "ConvBertForMaskedLM",
     "CwmForCausalLM",
     "Data2VecTextForCausalLM",
+    "Data2VecVisionForImageClassification",
+    "DebertaForMaskedLM",
+    "DeepseekV4ForCausalLM",
     "DeiTForImageClassification",
+    "Dinov2ForImageClassification",
+    "Dinov2WithRegistersForImageClassification",
     "DogeForCausalLM",
     "Emu3ForCausalLM",
     "Ernie4_5ForCausalLM",
     "Ernie4_5_MoeForCausalLM",
     "ErnieForCausalLM",
+    "EsmForMaskedLM",
+    "EuroBertForMaskedLM",
     "Exaone4ForCausalLM",
     "ExaoneMoeForCausalLM",
     "FNetForMaskedLM",
     "FalconMambaForCausalLM",
+    "FlaubertWithLMHeadModel",
     "FlexOlmoForCausalLM",
     "FlintForCausalLM",
+    "FocalNetForImageClassification",
+    "FunnelForMaskedLM",
     "GPTBigCodeForCausalLM",
-    "GPTNeoXJapaneseForCausalLM",
     "GPTJForCausalLM",
+    "GPTNeoXJapaneseForCausalLM",
     "Gemma3ForCausalLM",
     "GemmaForCausalLM",
     "Glm4ForCausalLM",
@@ -121,18 +133,30 @@ SLOW = [
     "GraniteMoeSWAForCausalLM",
     "GraniteMoeSharedForCausalLM",
     "GraniteSWAForCausalLM",
+    "GteForMaskedLM",
     "HYV3ForCausalLM",
     "HeliumForCausalLM",
     "HrmTextForCausalLM",
     "HunYuanDenseV1ForCausalLM",
     "HunYuanMoEV1ForCausalLM",
     "HyperCLOVAXForCausalLM",
+    "IJepaForImageClassification",
+    "ImageGPTForImageClassification",
     "Jais2ForCausalLM",
     "JambaForCausalLM",
+    "JetMoeForCausalLM",
+    "JinaEmbeddingsV3ForMaskedLM",
+    "Kolibri1ForCausalLM",
     "LagunaForCausalLM",
+    "LayoutLMForMaskedLM",
     "Lfm2ForCausalLM",
+    "Lfm3ForCausalLM",
     "Llama4ForCausalLM",
+    "LongT5ForConditionalGeneration",
+    "M2M100ForConditionalGeneration",
     "MBartForConditionalGeneration",
+    "MPNetForMaskedLM",
+    "MT5ForConditionalGeneration",
     "MambaForCausalLM",
     "MarianMTModel",
     "MegatronBertForCausalLM",
@@ -140,14 +164,19 @@ SLOW = [
     "MiMoV2FlashForCausalLM",
     "MiniMaxForCausalLM",
     "MiniMaxM2ForCausalLM",
+    "MiniMaxM3VLForCausalLM",
     "Ministral3ForCausalLM",
     "MinistralForCausalLM",
     "MllamaForCausalLM",
+    "MobileBertForMaskedLM",
     "ModernBertDecoderForCausalLM",
+    "ModernBertForMaskedLM",
     "MoshiForCausalLM",
     "MvpForCausalLM",
     "NanoChatForCausalLM",
     "NemotronForCausalLM",
+    "NllbMoeForConditionalGeneration",
+    "NomicBertForMaskedLM",
     "NystromformerForMaskedLM",
     "OPTForCausalLM",
     "Olmo2ForCausalLM",
@@ -157,6 +186,7 @@ SLOW = [
     "OlmoeForCausalLM",
     "PLBartForCausalLM",
     "PegasusForConditionalGeneration",
+    "PegasusXForConditionalGeneration",
     "PersimmonForCausalLM",
     "Phi3ForCausalLM",
     "PhiForCausalLM",
@@ -166,11 +196,22 @@ SLOW = [
     "Qwen3MoeForCausalLM",
     "RemBertForMaskedLM",
     "RoFormerForMaskedLM",
+    "RobertaPreLayerNormForMaskedLM",
+    "SeamlessM4TForTextToText",
+    "SeamlessM4Tv2ForTextToText",
     "SqueezeBertForMaskedLM",
     "StableLmForCausalLM",
     "Starcoder2ForCausalLM",
+    "SwitchTransformersForConditionalGeneration",
     "T5ForConditionalGeneration",
+    "TapasForMaskedLM",
+    "UMT5ForConditionalGeneration",
+    "UltrabertForMaskedLM",
+    "ViTMSNForImageClassification",
     "XLMRobertaForMaskedLM",
+    "XLMRobertaXLForMaskedLM",
+    "XLMWithLMHeadModel",
+    "YosoForMaskedLM",
 ]
 
 
@@ -196,7 +237,9 @@ def built(name):
 def batch_of(model):
     if model.main_input_name == "pixel_values":
         return {"pixel_values": IMAGES.double()}
-    batch = {"input_ids": TOKENS, "attention_mask": torch.ones_like(TOKENS)}
+    batch = {"input_ids": TOKENS}
+    if "attention_mask" in inspect.signature(model.forward).parameters:
+        batch["attention_mask"] = torch.ones_like(TOKENS)
     return batch | ({"decoder_input_ids": TOKENS.flip(1)} if model.config.is_encoder_decoder else {})
 
 
@@ -235,16 +278,3 @@ def test_an_architecture_trains_by_the_sums_of_the_slow_loop(name):
     whole = torch.cat([each.flatten() for each in wanted])
     sums = torch.cat([p.grad.flatten() for p in own.parameters() if p.requires_grad])
     assert float((sums - whole).norm()) <= 1.5e-5 * float(whole.norm())
-
-
-def test_an_architecture_that_uses_a_weight_around_its_layer_is_refused_by_that_reason():
-    model = built("MobileBertForMaskedLM")
-    rows = [{"input_ids": tokens} for tokens in TOKENS]
-    training = dpsgd.make_private(
-        module=model,
-        optimizer=torch.optim.SGD(model.parameters(), lr=0.0),
-        data_loader=DataLoader(rows, batch_size=ROWS),
-        noise_multiplier=1.0,
-    )
-    with pytest.raises(GuaranteeError, match=r"word_embeddings\.weight' is used outside the forward of its own module"):
-        training.module(**next(iter(training.data_loader)))

@@ -28,6 +28,7 @@ from inid.dpsgd.grad_sample.call_plan import (
     Probe,
     SameForAllError,
     Unit,
+    UsedOutsideError,
     parent_unit,
     trained_in,
     units_of,
@@ -117,13 +118,13 @@ class PerExampleGradients:
         self._runs: Counter[object] = Counter()  # forwards of each kind with these settings
         self._widened: set[nn.Module] = set()  # parents of layers that are taken as one
         self._looped: dict[nn.Module, bool] = {}  # whether layers without a formula run in a loop
-        self._undivided: dict[nn.Module, str] = {}  # the part of each of these parents that is why it is one layer
+        self._undivided: dict[nn.Module, str] = {}  # why each of these parents is one layer
         self._said: set[Unit] = set()
         self._tied: dict[nn.Parameter, Unit] | None = None  # weights used by functional.linear, once it was seen
         self._trace: Trace | None = None  # a run by which shapes are found out is under way
         self._probing = False  # a run on made-up examples is under way
         self._inside = False  # a layer that is run example by example is under way
-        units = units_of(module)
+        self._units = units = units_of(module)
         self._gathered.uses.update(parameter for unit in units for parameter in unit.parameters.values())
         self._gathered.stacking = not self.sharded
         self._wrapped = [WrappedForward(unit.layer, partial(self._run_layer, unit)) for unit in units]
@@ -315,16 +316,20 @@ class PerExampleGradients:
         if parent is None:
             raise error
         self._widened.add(parent.layer)
-        self._undivided[parent.layer] = error.unit.name
+        self._units.append(parent)
+        part = f"its part {error.unit.name!r}"
+        self._undivided[parent.layer] = (
+            f"it uses a parameter of {part} itself"
+            if isinstance(error, UsedOutsideError)
+            else f"what {part} is called with does not lie side by side by example"
+        )
         self._gathered.uses.update(parent.parameters.values())
         self._gathered.forget()
         self._wrapped.append(WrappedForward(parent.layer, partial(self._run_layer, parent)))
 
     def _say_slow(self, unit: Unit) -> None:
         """Name a layer that takes many times as long as in plain training, once, and why it does."""
-        why = ""
-        if unit.layer in self._undivided:
-            why = f"what its part {self._undivided[unit.layer]!r} is called with does not lie side by side by example"
+        why = self._undivided.get(unit.layer, "")
         if self._looped.get(unit.layer):
             why += " and " * bool(why) + "torch.func.vmap cannot run it, so that it takes one example after another"
         if why and unit not in self._said:
@@ -383,10 +388,8 @@ class PerExampleGradients:
             self._tied = {}  # perhaps it is a head that uses the weight of an embedding: look at functional.linear
             raise CallsChanged
         if outside:
-            raise GuaranteeError(
-                f"parameter {self._names[outside[0]]!r} is used outside the forward of its own module, where its "
-                "gradient cannot be clipped by example: call the module or functional.linear(x, weight), or freeze it."
-            )
+            owners = [unit for unit in self._units if any(outside[0] is each for each in unit.parameters.values())]
+            raise UsedOutsideError(owners[-1], self._names[outside[0]])
         if self._walked.now().versions(trained=True) != before:
             raise GuaranteeError(WRITTEN)
 

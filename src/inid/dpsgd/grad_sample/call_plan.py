@@ -127,6 +127,9 @@ def _bare(own: dict[str, nn.Parameter], of_children: set[nn.Parameter]) -> bool:
 APART = "keep the examples in the first dimension of every layer, and do not mix, repeat or reorder them"
 
 
+NO_TENSOR = -1  # in the place of a dimension
+
+
 @dataclass(frozen=True, eq=False)
 class Call:
     """How one layer is called."""
@@ -141,7 +144,9 @@ class Call:
         if unit is not self.unit or len(leaves) != len(self.entries):
             return False
         for entries, at, leaf in zip(self.entries, self.along, leaves, strict=True):  # in every call: no generator
-            if entries and not (isinstance(leaf, Tensor) and leaf.ndim > at and leaf.shape[at] == entries * examples):
+            if isinstance(leaf, Tensor) is (at == NO_TENSOR):  # a mask where there was none would be everybody's
+                return False
+            if entries and not (leaf.ndim > at and leaf.shape[at] == entries * examples):
                 return False
         return True
 
@@ -213,5 +218,17 @@ class OtherwiseDividedError(GuaranteeError):
             f"{unit.title} does not {cure}{when}: {APART}. Where its input "
             "has to be divided otherwise (packed sequences, experts, entries that a mask selects), put the layer, "
             "with the code that divides and joins, into a module of its own: that is run example by example."
+        )
+        self.unit = unit
+
+
+class UsedOutsideError(OtherwiseDividedError):
+    """A parameter is used outside the forward of its own layer; its parent, run example by example, may hold that."""
+
+    def __init__(self, unit: Unit, name: str) -> None:
+        GuaranteeError.__init__(
+            self,
+            f"parameter {name!r} is used outside the forward of its own module, where its gradient cannot be clipped "
+            "by example: call the module or functional.linear(x, weight), or freeze it.",
         )
         self.unit = unit

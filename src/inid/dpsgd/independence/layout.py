@@ -15,7 +15,15 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.grad_sample.call_plan import APART, Call, CallPlan, OtherwiseDividedError, SameForAllError, Unit
+from inid.dpsgd.grad_sample.call_plan import (
+    APART,
+    NO_TENSOR,
+    Call,
+    CallPlan,
+    OtherwiseDividedError,
+    SameForAllError,
+    Unit,
+)
 from inid.dpsgd.independence.selected_rows import SelectedRows
 from inid.errors import GuaranteeError
 
@@ -108,7 +116,9 @@ def _compared(one: Shapes, other: Shapes) -> CallPlan:
         if len(arguments) != len(others):
             raise OtherwiseDividedError(unit)
         lying = [_lying(*pair, one.rows, other.rows) for pair in zip(arguments, others, strict=True)]
-        if any(each is None for each in lying) or (unit.rule is not None and any(each[1] for each in lying if each)):
+        if any(each is None for each in lying) or (
+            unit.rule is not None and any(each[1] > 0 for each in lying if each)
+        ):
             raise OtherwiseDividedError(unit)
         entries, along = zip(*[each for each in lying if each], strict=True) if lying else ((), ())
         joined: tuple[int | None, ...] = (None,) * len(output)
@@ -136,7 +146,7 @@ def _lying(one: Shape, other: Shape, few: int, more: int) -> tuple[int, int] | N
     ((1, 0), (0, 0), None)
     """
     if one == other:
-        return 0, 0
+        return 0, NO_TENSOR if one is None else 0
     if one is None or other is None or len(one) != len(other):
         return None
     grown = [at for at, (size, larger) in enumerate(zip(one, other, strict=True)) if size != larger]
