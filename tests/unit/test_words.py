@@ -35,8 +35,20 @@ RETIRED = {
 # Words that say how a value came about, not what it is.
 PARTICIPLES = {"found", "made", "own", "held", "wanted", "seen", "kept", "told", "said", "met", "whole", "beside"}
 ROOMS_OF_NOUNS = (  # no variable in these has such a name
-    *("accounting", "cli", "curves", "jobs", "learn/descent", "mechanisms", "noise", "numbers", "planning", "report"),
-    *("schema", "sets", "studio", "testing", "dpsgd/integrations", "dpsgd/noise"),
+    *(
+        "accounting",
+        "cli",
+        "curves",
+        "jobs",
+        "learn/descent",
+        "learn/moments",
+        "mechanisms",
+        "noise",
+        "numbers",
+        "planning",
+        "report",
+    ),
+    *("schema", "sets", "studio", "testing", "dpsgd/integrations", "dpsgd/noise", "tables/streams"),
 )
 
 

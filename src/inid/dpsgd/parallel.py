@@ -72,11 +72,11 @@ class Processes:
             if any(len({*same} - {None}) > 1 for same in zip(*gathered, strict=True)):
                 raise _differs()
 
-    def anywhere(self, seen: bool) -> bool:
+    def anywhere(self, flag: bool) -> bool:
         """Whether something was seen in one of the processes."""
-        flags = [seen] * self.world
+        flags = [flag] * self.world
         if self.world > 1:
-            distributed.all_gather_object(flags, seen)
+            distributed.all_gather_object(flags, flag)
         return any(flags)
 
     def align(self, module: nn.Module) -> None:
@@ -307,13 +307,13 @@ def _local(parameter: Tensor) -> Tensor:
     return cast("Any", parameter).to_local().detach() if is_sharded(parameter) else parameter.detach()
 
 
-def _reduced(parameter: Tensor, whole: Tensor) -> Tensor:
+def _reduced(parameter: Tensor, sums: Tensor) -> Tensor:
     """The sum of a whole tensor over all processes: this process' piece of it, flat."""
     if not is_sharded(parameter):
-        distributed.all_reduce(whole)
-        return whole
+        distributed.all_reduce(sums)
+        return sums
     mesh, placements = cast("Any", parameter).device_mesh, cast("Any", parameter).placements
-    partial = DTensor.from_local(whole.view(parameter.shape), mesh, [Partial("sum")] * mesh.ndim)
+    partial = DTensor.from_local(sums.view(parameter.shape), mesh, [Partial("sum")] * mesh.ndim)
     return partial.redistribute(mesh, placements).to_local().flatten()
 
 

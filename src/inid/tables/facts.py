@@ -177,13 +177,13 @@ def read_columns(name: str, value: object, expected: str) -> tuple[str, ...]:
         return ()
     if isinstance(value, (str, bytes)) or not isinstance(value, Sequence):
         raise ArgumentError(f"{name} must be {expected}, got {shown(value)}: pass a list, for example ['age'].")
-    seen: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for at, word in enumerate(value):
         if not (isinstance(word, str) and word):
             raise ArgumentError(f"{name}[{at}] must be a column's name, got {type(word).__name__}.")
-        if word in seen:
-            raise ArgumentError(f"{name}[{at}] is the column of {name}[{seen[word]}] once more: name each once.")
-        seen[word] = at
+        if word in positions:
+            raise ArgumentError(f"{name}[{at}] is the column of {name}[{positions[word]}] once more: name each once.")
+        positions[word] = at
     return tuple(value)
 
 
@@ -244,14 +244,14 @@ def read_keys(name: str, keys: object) -> tuple[Key, ...]:
     if isinstance(keys, (str, bytes, Mapping)) or not isinstance(keys, Sequence) or not len(keys):
         raise ArgumentError(f"{name} must be a list of public keys, got {shown(keys)}: {cure}.")
     kind = next((kind for kind in (str, bool, int) if isinstance(keys[0], kind)), None)
-    seen: dict[Key, int] = {}
+    positions: dict[Key, int] = {}
     for at, key in enumerate(keys):
         if kind is None or type(key) is not kind:
             like = "" if kind is None or not at else ", like the first one"
             got = type(key).__name__
             raise ArgumentError(f"{name}[{at}] must be a str, int or bool of Python{like}, got {got}: {cure}.")
-        if key in seen:
-            raise ArgumentError(f"{name}[{at}] is the key of {name}[{seen[key]}] once more: list each key once.")
+        if key in positions:
+            raise ArgumentError(f"{name}[{at}] is the key of {name}[{positions[key]}] once more: list each key once.")
         if isinstance(key, str) and not is_plain(key):
             raise ArgumentError(
                 f"{name}[{at}] holds a NUL or half a character, which engines read differently: {cure}."
@@ -259,7 +259,7 @@ def read_keys(name: str, keys: object) -> tuple[Key, ...]:
         # Beyond 64 bits engines would compare keys as floats.
         if isinstance(key, int) and not -(2**63) <= key < 2**63:
             raise ArgumentError(f"{name}[{at}] must be a whole number of 64 bits, got a larger one: use strings.")
-        seen[key] = at
+        positions[key] = at
     return tuple(keys)
 
 
@@ -363,8 +363,8 @@ class GroupRows:
     def total(self) -> int | None:
         """The rows of the table, where sizes are whole numbers; None for shares."""
         first = next(iter(self.sizes.values())).values()
-        whole = round(math.fsum(first))
-        return whole if whole >= 1 and all(size == int(size) for size in first) else None
+        rounded = round(math.fsum(first))
+        return rounded if rounded >= 1 and all(size == int(size) for size in first) else None
 
     def shares(self, levels: Mapping[str, Sequence[Key]]) -> NDArray[np.float64] | None:
         """The share of the rows in each combination of keys, in their order; None where nothing is stated of them.
@@ -377,18 +377,20 @@ class GroupRows:
         joint = self._joint(levels)
         if joint is not None:
             return joint
-        found = np.ones(1)
+        joint_shares = np.ones(1)
         for column, keys in levels.items():
-            own = self._joint({column: keys})
-            found = np.outer(found, np.full(len(keys), 1 / len(keys)) if own is None else own).ravel()
-        return found
+            of_column = self._joint({column: keys})
+            joint_shares = np.outer(
+                joint_shares, np.full(len(keys), 1 / len(keys)) if of_column is None else of_column
+            ).ravel()
+        return joint_shares
 
     def is_known(self, columns: Iterable[str]) -> bool:
         """Whether the sizes of these groups are stated themselves, and not only those of some of their columns."""
-        return any(set(own) == set(columns) for own in self.sizes)
+        return any(set(grouping) == set(columns) for grouping in self.sizes)
 
     def _joint(self, levels: Mapping[str, Sequence[Key]]) -> NDArray[np.float64] | None:
-        stated = next((own for own in self.sizes if set(own) == set(levels)), None)
+        stated = next((grouping for grouping in self.sizes if set(grouping) == set(levels)), None)
         if stated is None:
             return None
         sizes, places = self.sizes[stated], [list(levels).index(column) for column in stated]
@@ -401,9 +403,9 @@ class GroupRows:
                 columns=Words(" and ".join(stated)),
                 number=Words(lost),
             )
-        found = np.array([sizes.get(cell, np.nan) for cell in cells]) / math.fsum(sizes.values())
-        usual = float(np.nanmean(found))  # of the cell of other keys, where nothing is stated of it
-        return np.where(np.isnan(found), usual, found)
+        fractions = np.array([sizes.get(cell, np.nan) for cell in cells]) / math.fsum(sizes.values())
+        usual = float(np.nanmean(fractions))  # of the cell of other keys, where nothing is stated of it
+        return np.where(np.isnan(fractions), usual, fractions)
 
 
 def read_group_rows(stated: object) -> GroupRows | None:

@@ -254,7 +254,7 @@ def check_level(level: object) -> None:
 
 
 def release_together(
-    asked: Sequence[tuple[Query[Any, Any], Any]], whole: Any, ledger: "Ledger | None", label: str, level: float
+    asked: Sequence[tuple[Query[Any, Any], Any]], charge: Any, ledger: "Ledger | None", label: str, level: float
 ) -> list[Result]:
     """Charge once for several queries with their plans, then look at the tables, then draw the noise of all of them.
 
@@ -268,9 +268,9 @@ def release_together(
         for query, _ in queries:
             query.check(ledger)
         draws = [query.question.draws(plan) for query, plan in queries]  # known before the charge
-        delta = 0.0 if isinstance(whole, JointCharge) else queries[0][1].delta  # a charge of several holds its own
+        delta = 0.0 if isinstance(charge, JointCharge) else queries[0][1].delta  # a charge of several holds its own
         noises = [noise for _, plan in queries for noise in plan.noises]
-        paid = iter(charge_together(noises, whole, ledger, label, delta=delta))
+        paid = iter(charge_together(noises, charge, ledger, label, delta=delta))
         exact = _exact_answers(posed)
     results = []
     for (table, question, plan), steps, numbers in zip(posed, draws, exact, strict=True):

@@ -774,8 +774,8 @@ class Table(Asking):
         read = read_domains(domains, self.domains.other)
         for column, keys in read.keys.items():
             self.source.require_keys("domains", column, keys)
-        kept = self.domains.ordered - read.keys.keys()
-        return self._with(domains=Domains({**self.domains.keys, **read.keys}, read.other, kept | read.ordered))
+        ordered = self.domains.ordered - read.keys.keys()
+        return self._with(domains=Domains({**self.domains.keys, **read.keys}, read.other, ordered | read.ordered))
 
     def _with(self, **facts: object) -> "Table":
         changed = copy(self)

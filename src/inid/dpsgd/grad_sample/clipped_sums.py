@@ -220,8 +220,8 @@ def _of_examples(shares: Tensor, padding: Tensor | None) -> Tensor:
     return shares if padding is None else shares.masked_fill_(padding, 0.0)
 
 
-def _short(own: GradSamples, size: int) -> bool:
-    return isinstance(own, DenseGrads) and own.squares is None and size <= _SHORT
+def _short(grad_samples: GradSamples, size: int) -> bool:
+    return isinstance(grad_samples, DenseGrads) and grad_samples.squares is None and size <= _SHORT
 
 
 def _joined(grads: list[GradSamples]) -> GradSamples:
@@ -318,9 +318,9 @@ def serves_gpu(pieces: list[tuple[Tensor, GradSamples]]) -> bool:
     )
 
 
-def _written(own: GradSamples) -> DenseGrads | None:
+def _written(grad_samples: GradSamples) -> DenseGrads | None:
     """The gradients that are written down, also those of several layers."""
-    inside = own.grads if isinstance(own, (SeparateStack, JointStack)) else own
+    inside = grad_samples.grads if isinstance(grad_samples, (SeparateStack, JointStack)) else grad_samples
     return inside if isinstance(inside, DenseGrads) else None
 
 

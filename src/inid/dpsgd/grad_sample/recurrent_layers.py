@@ -340,6 +340,6 @@ class _Direction(torch.autograd.Function):
         return None, None, None, None, back, None, *flow.start, *(None for _ in weights)
 
 
-def _hand_on(collect: Collect, name: str | None, met: Tensor | None, flowed: Tensor) -> None:
+def _hand_on(collect: Collect, name: str | None, inputs: Tensor | None, flowed: Tensor) -> None:
     if name is not None:
-        collect(name, None if met is None else met.transpose(0, 1), flowed.transpose(0, 1))
+        collect(name, None if inputs is None else inputs.transpose(0, 1), flowed.transpose(0, 1))

@@ -45,16 +45,16 @@ class SelectedRows(TorchFunctionMode):
         """Whether one of them holds selected entries."""
         return self._label(leaves) == _SELECTED
 
-    def follow(self, given: list[Any], made: Any) -> bool:
+    def follow(self, given: list[Any], output: Any) -> bool:
         """Note what a layer made of what it was given, also where torch does not show how; is that selected?"""
         label = self._label(given)
-        self._note(label, made)
+        self._note(label, output)
         return label == _SELECTED
 
-    def _note(self, label: int, made: Any) -> None:
+    def _note(self, label: int, output: Any) -> None:
         if not label:
             return
-        for leaf in [made] if isinstance(made, Tensor) else pytree.tree_leaves(made):
+        for leaf in [output] if isinstance(output, Tensor) else pytree.tree_leaves(output):
             if isinstance(leaf, Tensor):
                 self._labels[id(leaf)] = label, leaf
 

@@ -103,10 +103,10 @@ def gram_bound(inputs: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
     return _up(total.clamp_min(0.0), kappa, absolute), absolute
 
 
-def _up(square: Tensor, kappa: float, whole: Tensor) -> Tensor:
+def _up(square: Tensor, kappa: float, absolute: Tensor) -> Tensor:
     """Square + kappa * whole^2, infinite where either is not a number that one can use."""
-    total = (square + kappa * whole.square()) * (1 + 2.0**-40)
-    return torch.where(torch.isfinite(whole) & torch.isfinite(total), total, torch.inf)
+    total = (square + kappa * absolute.square()) * (1 + 2.0**-40)
+    return torch.where(torch.isfinite(absolute) & torch.isfinite(total), total, torch.inf)
 
 
 def _dots(vectors: Tensor) -> Tensor:

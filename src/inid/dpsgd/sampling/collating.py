@@ -40,12 +40,12 @@ class Placing:
     def _taken(self, batch: Any, two: Any, three: Any, rows: Tensor, examples: int) -> Any:
         """The rows of a part of a batch; `two` and `three` are that part of batches of two and three examples."""
         if isinstance(batch, Tensor):
-            dimension, own = _lying(two.shape, three.shape)
-            if not own:
+            dimension, entry_size = _lying(two.shape, three.shape)
+            if not entry_size:
                 return batch
-            if batch.shape[dimension] != own * examples:
+            if batch.shape[dimension] != entry_size * examples:
                 raise _not_by_rows()
-            entries = (own * rows[:, None] + torch.arange(own, device=rows.device)).flatten()
+            entries = (entry_size * rows[:, None] + torch.arange(entry_size, device=rows.device)).flatten()
             return _selected(batch, dimension, entries, pinned=self._pinned)
         if isinstance(batch, MutableMapping):  # also Hugging Face's, which are no dictionaries
             for key in list(batch):
@@ -56,8 +56,8 @@ class Placing:
                 if len(batch) != examples:
                     raise _not_by_rows()
                 return [batch[row] for row in rows.tolist()]
-            made = [self._taken(*each, rows, examples) for each in zip(batch, two, three, strict=True)]
-            return type(batch)(*made) if hasattr(batch, "_fields") else type(batch)(made)
+            selected = [self._taken(*each, rows, examples) for each in zip(batch, two, three, strict=True)]
+            return type(batch)(*selected) if hasattr(batch, "_fields") else type(batch)(selected)
         if isinstance(batch, np.ndarray):
             return self._taken(torch.from_numpy(batch), two, three, rows, examples).numpy()
         if batch is None or isinstance(batch, (str, bytes, int, float)):

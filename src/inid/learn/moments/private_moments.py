@@ -274,16 +274,16 @@ def release_narrowed(
     spread = noise.std
     exact = source.columns(public)
     sums = np.append(exact[exact.size - planned.count :], exact[: 2 * width][np.tile(free, 2)])
-    found = AddNoise(start).draw(sums, noise, paid.source).values
-    rows = max(float(found[0]), 1.0) if planned.count else float(source.rows or 0)
-    preliminary = found[first - start :]
+    narrow = AddNoise(start).draw(sums, noise, paid.source).values
+    rows = max(float(narrow[0]), 1.0) if planned.count else float(source.rows or 0)
+    preliminary = narrow[first - start :]
     products = np.append(free, False)  # of two columns, the constant being none
     signal = rows / float(np.median(spread[:first][products[layout.i] & products[layout.j]]))
     with np.errstate(all="ignore"):  # whatever the caller has set, what was paid for must not be lost
         units = narrowed(public, preliminary / rows, spread[first:] / rows, signal, source.rows, free)
     answer = source.answer(units, mean=True, count=False)
     moments = AddNoise().draw(answer, noise, paid.source).values
-    noisy = paid.release(np.concatenate([moments, found]))
+    noisy = paid.release(np.concatenate([moments, narrow]))
     return moments_of_release(noisy, replace(planned, units=units)), units
 
 

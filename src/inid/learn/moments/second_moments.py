@@ -369,7 +369,7 @@ def plan_moments(
             plans.append(
                 staircase_plan(box, budget, allocation=allocation, weights=box.read_weights(weights), parts=parts)
             )
-    best = min(plans, key=lambda made: made.log2_error)
+    best = min(plans, key=lambda candidate: candidate.log2_error)
     most = MOST_ROWS if rows is None else rows
     return MomentPlan(cover_answers(best, most * largest), units, mean, rows, count, groups)
 

@@ -113,8 +113,8 @@ def _blocks(results: Sequence[SumResult], too_noisy: float | None, plan: StreamP
         yield EstimateBlock(statistic, column, (over, *groups), estimates, bounds, span=_SPANS[what], things=things)
 
 
-def _span(made: SumResult) -> str:
-    return f"{made.first} to {made.last}" if made.what == "window" else made.last
+def _span(result: SumResult) -> str:
+    return f"{result.first} to {result.last}" if result.what == "window" else result.last
 
 
 # The picture of a stream: totals with their bands, beside those of independent noise.

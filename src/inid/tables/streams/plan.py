@@ -292,7 +292,7 @@ class StreamPlan:
             replace(
                 line,
                 deviation=factor * line.deviation,
-                baselines={name: factor * own for name, own in line.baselines.items()},
+                baselines={name: factor * baseline for name, baseline in line.baselines.items()},
                 scale=None if line.scale is None else factor * line.scale,
             )
             for line in alone.lines

@@ -45,9 +45,9 @@ def stream_record(published: PublishedPeriods) -> dict[str, Any]:
     return record | {"digest": record_digest(record)}
 
 
-def _result(made: SumResult) -> dict[str, Any]:
-    facts = {name: getattr(made, name) for name in _FACTS} | {"missing": list(made.missing)}
-    return facts | {"answers": [one.to_dict() for one in as_estimates(made.answers)]}
+def _result(result: SumResult) -> dict[str, Any]:
+    facts = {name: getattr(result, name) for name in _FACTS} | {"missing": list(result.missing)}
+    return facts | {"answers": [one.to_dict() for one in as_estimates(result.answers)]}
 
 
 def verify_stream(record: Mapping[str, Any]) -> Certificate:

@@ -49,11 +49,13 @@ def block_start(released: Mapping[int, StoredRelease], at: int) -> int:
     return start
 
 
-def release_values(strategy: Strategy, released: Mapping[int, StoredRelease], at: int, own: Floats) -> list[Fraction]:
+def release_values(
+    strategy: Strategy, released: Mapping[int, StoredRelease], at: int, sums_now: Floats
+) -> list[Fraction]:
     """The exact numbers of release `at`: (S x)_t / 2^bits over the periods of its block, `own` the last of them."""
     start = block_start(released, at)
     factors = strategy.measurement_weights(at)[start:]
-    periods = [*(released[number].exact for number in range(start, at)), own.tolist()]
+    periods = [*(released[number].exact for number in range(start, at)), sums_now.tolist()]
     sums = []
     for numbers in zip(*periods, strict=True):
         ratios = [number.as_integer_ratio() for number in numbers]
@@ -195,12 +197,12 @@ class PublishedPeriods:
         return self._answers(what, first, last, self._sums.over(first, last))
 
     def _answers(
-        self, what: Literal["period", "total", "window"], first: int, last: int, made: SumOfPeriods
+        self, what: Literal["period", "total", "window"], first: int, last: int, period_sum: SumOfPeriods
     ) -> SumResult:
         plan, periods = self.plan, self.plan.periods
         used = [one for at, one in self.released.items() if at <= last]
         private, time = all(one.private for one in used), used[-1].time if used else ""
-        answers = made.answers(plan.noise, plan.question, self.level, private=private, time=time)
+        answers = period_sum.answers(plan.noise, plan.question, self.level, private=private, time=time)
         missing = tuple(periods[at] for at in range(first, last + 1) if at not in self.released)
         names = periods[first], periods[last]
         return SumResult(what, *names, missing, answers, self.level, private, plan.subject, self.source)

@@ -356,7 +356,7 @@ class ReleaseLeases:
                     self._pay(writing, new=new)
         _ = self.charge
 
-    def _pay(self, held: Writing, *, new: bool) -> None:
+    def _pay(self, writing: Writing, *, new: bool) -> None:
         """Note that the stream is paid for, once the ledger holds its charge."""
         if self.found_charge() is None:
             if not new or self._ledger is None:
@@ -373,10 +373,10 @@ class ReleaseLeases:
             except InidError:
                 with suppress(InidError):
                     if self.found_charge() is None:
-                        held.remove()
+                        writing.remove()
                 raise
         _ = self.charge
-        held.note_paid()
+        writing.note_paid()
 
     def discard_unpaid(self) -> bool:
         """Remove a file whose opening was cut short before it was paid for, so that the stream is made anew.

@@ -34,14 +34,14 @@ class _Inside(NamedTuple):
 
     wider: int
     theirs: Places
-    own: Places
+    ours: Places
     axis: int
 
 
 class _OfTable(NamedTuple):
     """Sums of an overlap that are taken from a table itself."""
 
-    own: int
+    overlap: int
     table: int
     axes: tuple[int, ...]
     shape: tuple[int, ...]

@@ -51,17 +51,17 @@ def largest_submarginals(question: MarginalsQuestion, s: Floats) -> dict[str, di
 
 
 def _variances(
-    question: MarginalsQuestion, kind: StatisticKind, column: str, own: Workload, variances: Floats
+    question: MarginalsQuestion, kind: StatisticKind, column: str, workload: Workload, variances: Floats
 ) -> Floats:
     """Of a statistic by the tables over the blocks of `own`; `variances` are of those over the blocks of a question."""
     # What a statistic is made of depends on its table through the number of cells alone.
-    _, first, which = np.unique(own.of_blocks.cells, return_index=True, return_inverse=True)
-    tables = [tuple(question.columns[i] for i in own.attributes(block)) for block in first.tolist()]
+    _, first, which = np.unique(workload.of_blocks.cells, return_index=True, return_inverse=True)
+    tables = [tuple(question.columns[i] for i in workload.attributes(block)) for block in first.tolist()]
     parts = [dict(question.parts(TableStatistic(kind, column, table))) for table in tables]
-    of_blocks = np.zeros(len(own.blocks))
+    of_blocks = np.zeros(len(workload.blocks))
     for channel in parts[0]:
         slopes = np.array([part[channel] for part in parts])
-        of_blocks += np.square(slopes)[which] * variances[question.workload.numbers_of(channel, own.blocks)]
+        of_blocks += np.square(slopes)[which] * variances[question.workload.numbers_of(channel, workload.blocks)]
     return of_blocks
 
 

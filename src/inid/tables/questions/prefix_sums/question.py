@@ -202,10 +202,10 @@ class PrefixSumsQuestion(PublicFacts):
                 )
         return tuple(rows)
 
-    def _curve(self, kind: str, table: PrefixTable, made: Prefixes, names: list[str]) -> list[Answer]:
+    def _curve(self, kind: str, table: PrefixTable, prefixes: Prefixes, names: list[str]) -> list[Answer]:
         names_of_levels, keys_of_levels = self.levels[table.column].names, self.levels[table.column].numbers
-        unit = Mechanism.named(made.mechanism).deviation
-        parts = made.cumulative() if kind == "cumulative" else made.shares()
+        unit = Mechanism.named(prefixes.mechanism).deviation
+        parts = prefixes.cumulative() if kind == "cumulative" else prefixes.shares()
         answers = []
         for cell, name in enumerate(names):
             group_keys = dict(zip(table.groups, self.cells(table)[cell], strict=True))
@@ -216,12 +216,14 @@ class PrefixSumsQuestion(PublicFacts):
                 answers.append(Answer(kind, table.column, place, estimate, lower, upper, unit * scale, keys))
         return answers
 
-    def _quantiles(self, table: PrefixTable, made: Prefixes, names: list[str]) -> list[Answer]:
-        levels, unit = self.levels[table.column], Mechanism.named(made.mechanism).deviation
+    def _quantiles(self, table: PrefixTable, prefixes: Prefixes, names: list[str]) -> list[Answer]:
+        levels, unit = self.levels[table.column], Mechanism.named(prefixes.mechanism).deviation
         values, step = cast("Floats", levels.values), levels.step
         least, most = float(values[0]), float(values[-1])
         answers_of_cells = []
-        answers = [(p, made.quantiles(p), made.quantile_scales(p, values)) for p in self.probabilities[table.column]]
+        answers = [
+            (p, prefixes.quantiles(p), prefixes.quantile_scales(p, values)) for p in self.probabilities[table.column]
+        ]
         for cell, name in enumerate(names):
             group_keys = dict(zip(table.groups, self.cells(table)[cell], strict=True))
             for probability, (at, low, high), scale in answers:

@@ -137,12 +137,16 @@ class Blocks:
             raise GuaranteeError("one person can leave the ellipsoid of the residuals: it was not made large enough.")
         return ellipsoid
 
-    def is_covered_by(self, found: Sensitivity) -> bool:
+    def is_covered_by(self, stated_set: Sensitivity) -> bool:
         """Whether an ellipsoid in these coordinates, whatever its radii, holds every difference: the proof."""
-        if found.kind != "ellipsoid" or found.neighbours != self.neighbours or found.dimension != self.ends[-1]:
+        if (
+            stated_set.kind != "ellipsoid"
+            or stated_set.neighbours != self.neighbours
+            or stated_set.dimension != self.ends[-1]
+        ):
             return False
-        counts = np.ones(found.limits.size, np.int64) if found.counts is None else found.counts
-        radii = np.repeat(found.limits, counts)
+        counts = np.ones(stated_set.limits.size, np.int64) if stated_set.counts is None else stated_set.counts
+        radii = np.repeat(stated_set.limits, counts)
         rates, start = [], 0
         for block, (squares, times) in zip(self.members, self._runs, strict=True):
             stop = start + int(times.sum())

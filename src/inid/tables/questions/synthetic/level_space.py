@@ -316,8 +316,8 @@ def _blocks(space: LevelSpace, masks: Sequence[Mask], interactions: Sequence[_In
     """Each column, and after them the columns of each mask in which one at a time does not reach every combination."""
     blocks = []
 
-    def block(columns: tuple[int, ...], cells: NDArray[np.intp], own: Mask | None = None) -> _Block:
-        others = tuple(mask for mask in masks if mask is not own and set(mask.columns) & set(columns))
+    def block(columns: tuple[int, ...], cells: NDArray[np.intp], first: Mask | None = None) -> _Block:
+        others = tuple(mask for mask in masks if mask is not first and set(mask.columns) & set(columns))
         return _Block(
             space, columns, cells, others, tuple(one for one in interactions if set(one.columns) & set(columns))
         )
