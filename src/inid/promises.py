@@ -152,7 +152,7 @@ class ApproxDP(Budget):
     """
 
     epsilon: float
-    delta: float
+    delta: float = None  # type: ignore[assignment]  # refused: there is no default
     kind: ClassVar[str] = "ApproxDP"
 
     def __post_init__(self) -> None:
@@ -360,6 +360,8 @@ def budget_from_dict(record: object) -> Budget:
 
 
 def _delta(value: object) -> float:
+    if value is None:
+        raise ArgumentError(f"delta must be stated, got None: {_DELTA_CURE}.")
     delta = decimal_float("delta", value, above=0, cure=_DELTA_CURE)
     if not delta < 1:
         raise ArgumentError(f"delta must be a probability below 1, got {shown(value)}: {_DELTA_CURE}.")

@@ -167,7 +167,8 @@ def test_a_search_reads_the_labels_of_all_rows_not_of_those_that_it_learns_from(
     labels = LABELS.astype(object)
     labels[7] = "rare"
     for _ in range(4):
-        model = learn.PrivateSearchCV(bayes(neighbours=relation), {"mechanism": ["auto", "laplace"]}, holdout=0.9)
+        grid = {"mechanism": ["auto", "laplace"]}
+        model = learn.PrivateSearchCV(bayes(neighbours=relation), grid, choice=0.1, holdout=0.9)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", learn.NoisyFitWarning)
             assert model.fit(ROWS, labels).classes_.tolist() == ["high", "low", "rare"]

@@ -32,7 +32,7 @@ CLASSES = {**UNIT, "classes": (0, 1)}
 
 def search(grid, model, **arguments):
     """A search of the best of several parameters."""
-    return lambda **promise: learn.PrivateSearchCV(model(**arguments, **promise), grid)
+    return lambda **promise: learn.PrivateSearchCV(model(**arguments, **promise), grid, choice=0.1)
 
 
 def on_rows(model, **arguments):

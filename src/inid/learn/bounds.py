@@ -186,15 +186,16 @@ def read_bounds(
     sound = (lower < upper) & (size <= _LARGEST) & (size >= _LEAST)
     if not sound.all():
         at = int(np.argmin(sound))
+        where = name if features == 1 else f"{name} of column {at}"
         if lower[at] == upper[at]:
             raise ArgumentError(
-                f"{name} of column {at} must have lower < upper, got the same for both: a column that has one "
+                f"{where} must have lower < upper, got the same for both: a column that has one "
                 "value for everybody says nothing of anybody, so drop it, or pass wider bounds."
             )
         given = bounds if isinstance(bounds, (list, tuple)) else ends
         low, high = (shown_entry(one, end, at) for one, end in zip(given, ends, strict=True))
         raise ArgumentError(
-            f"{name} of column {at} must be finite with lower < upper and of a size within "
+            f"{where} must be finite with lower < upper and of a size within "
             f"[{_LEAST:g}, {_LARGEST:g}], got ({low}, {high}): {cure}."
         )
     return lower, upper

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast, dataclass_transform
 
 from inid.arguments import shown
 from inid.errors import ArgumentError
+from inid.promises import Budget
 
 _PROMISE = "pass budget=inid.ApproxDP(epsilon=1.0, delta=1e-6), a promise"
 _NO_BUDGET = "leave it out: a search spends the budget of its estimator, and what learns nothing spends none"
@@ -88,6 +89,9 @@ def estimator(kind: _Kind) -> _Kind:
 
     @functools.wraps(plain)
     def read(self: Any, *args: Any, **keywords: Any) -> None:
+        for name, value in zip(inspect.signature(plain).parameters, (self, *args), strict=False):
+            if isinstance(value, Budget) and name != "budget":
+                raise ArgumentError(f"{type(self).__name__} got a promise as {name}: name it, {_PROMISE[5:]}.")
         plain(self, *args, **read_keywords(type(self), keywords))
 
     # Types are for checkers and documentation; help() is for readers, who are shown names and defaults.

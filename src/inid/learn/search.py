@@ -10,11 +10,16 @@ the sum over them of 1 - (error / width of bounds_y)^2. One row adds between 0 a
 nothing, is added or removed moves all scores in one direction by at most 1, a range of 1; a replaced row moves each by
 at most 1 either way, a range of 2.
 
+**Whether to choose at all** is decided by public numbers. Where the noise of the choice is expected to exceed a
+twentieth of the rows compared, a search loses more than it finds: the first candidate is fitted to all rows, for the
+whole budget.
+
 **Which rows are held out** is drawn without reading any: a random set of a public size, or one coin per row where the
 number of rows is private. The other rows' coins have the same law with a row more or less, so neighbours stay
 neighbours in both parts.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY
 from functools import partial
@@ -24,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MetaEstimatorMixin, clone, is_classifier, is_regressor
 from sklearn.model_selection import ParameterGrid
+from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -33,11 +39,12 @@ from inid.arguments import Floats, real
 from inid.errors import ArgumentError
 from inid.learn.base import NoisyEstimator, PrivateEstimator, check_room, read_relation
 from inid.learn.bounds import read_bounds, read_budget
-from inid.learn.budget_splitting import divisible, equal_parts, split_budget
+from inid.learn.budget_splitting import ASSUMED_ROWS, divisible, equal_parts, split_budget
 from inid.learn.inputs import Matrix, read_classes, read_labels, read_matrix, read_target
 from inid.learn.linear import LinearModel
 from inid.learn.moments.bootstrap import expected_errors
 from inid.learn.moments.normal_equations import Equations
+from inid.learn.not_private_steps import readers_of, warn_of_readers
 from inid.learn.parameters import estimator
 from inid.learn.public_units import row_sums
 from inid.learn.significance import warn_of_noise
@@ -47,6 +54,7 @@ from inid.sets import Neighbours
 from inid.tables import Table
 
 _UNIT = 2**20  # steps of a score: whole numbers of them add up exactly
+_CHOICE, _MOST_NOISE = 0.1, 0.05  # of the budget; of the rows compared, which the noise of a choice may take
 _FREE = {"alpha", "l1_ratio", "columns"}  # what another release of moments is not needed for
 
 
@@ -62,11 +70,13 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     `l1_ratio`, and `columns`, which is a list of columns, or how many of them forward selection takes.
 
     Args:
-        estimator: A private regressor or classifier; its `budget` is the promise of the whole search. If a classifier
+        estimator: A private regressor or classifier, or a pipeline that ends in one and whose other steps pay nothing;
+            its `budget` is the promise of the whole search. If a classifier
             leaves out `classes`, the set of labels that occur in y is treated as public; it is read once, from all
             of y.
         param_grid: Lists of values by the names of parameters, as for GridSearchCV, or several such mappings.
-        choice: For estimators that are not solved from moments: the part of the budget that the choice takes.
+        choice: For estimators that are not solved from moments: the part of the budget that the choice takes. None is a
+            tenth; but where its noise would exceed a twentieth of the rows compared, the first candidate gets it all.
         holdout: Likewise, the part of the rows that candidates are compared on.
 
     Attributes:
@@ -90,7 +100,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
     estimator: Any = None
     param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]] | None = None
     _: KW_ONLY
-    choice: float = 0.1
+    choice: float | None = None
     holdout: float = 0.25
 
     def __sklearn_tags__(self) -> Any:
@@ -108,12 +118,14 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             ledger: Where the cost is charged: once with moments, else for each candidate and for the choice.
         """
         self._start_fit()
+        if isinstance(self.estimator, Pipeline):
+            return self._fit_pipeline(self.estimator, X, y, ledger)
         if not isinstance(self.estimator, NoisyEstimator) or not (
             is_regressor(self.estimator) or is_classifier(self.estimator)
         ):
             raise ArgumentError(
-                "estimator must be a private regressor or classifier of inid.learn: pass PrivateRidge(), and put the "
-                "search at the end of a pipeline, not around it."
+                "estimator must be a private regressor or classifier of inid.learn, or a pipeline that ends in one: "
+                "pass PrivateRidge(), say."
             )
         candidates = [] if self.param_grid is None else [*ParameterGrid(self.param_grid)]
         if not any(candidates):
@@ -130,7 +142,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         else:
             if any("columns" in one for one in candidates):
                 raise ArgumentError("columns can be searched for models that are solved from moments only.")
-            fraction = _part("choice", self.choice)
+            fraction = _CHOICE if self.choice is None else _part("choice", self.choice)
             first, rest = split_budget(divisible(budget), fraction)
             self._fit_all([first, *equal_parts(rest, len(candidates))], candidates, X, y, ledger)
         self.best_params_ = candidates[self.best_index_]
@@ -172,7 +184,7 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
             errors, spread = expected_errors(base.equations_, solvers)
         self.best_index_ = int(np.nan_to_num(errors, nan=np.inf).argmin())
         self.best_estimator_ = models[self.best_index_]
-        self.cv_results_ = {"params": candidates, "mean_test_score": -errors, "std_test_score": spread}
+        self.cv_results_: dict[str, Any] = {"params": candidates, "mean_test_score": -errors, "std_test_score": spread}
 
     def _fit_all(
         self, budgets: list[Any], candidates: list[dict[str, Any]], X: Any, y: Any, ledger: Ledger | None
@@ -192,8 +204,14 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
         nobody = _safe_indexing(X, np.arange(0)) if hasattr(X, "shape") else np.zeros((0, data.shape[1]))
         for model in models:  # a malformed one must not cost the budget of those before it
             _rehearse(model, nobody)
+        compared = (ASSUMED_ROWS if relation == "add_remove" else data.shape[0]) * self.holdout
         chooser = plan_selection(2.0 if relation == "replace" else 1.0, budgets[0], neighbours=relation)
         check_room(ledger, divisible(read_budget(self.estimator.budget)), relation)
+        self.cv_results_, self.choice_ = {"params": candidates}, None
+        if self.choice is None and float(chooser.scales[0]) * math.log(len(models)) > _MOST_NOISE * compared:
+            whole = models[0].set_params(budget=self.estimator.budget)
+            self.best_index_, self.best_estimator_ = 0, whole.fit(X, y, ledger=ledger)
+            return
         learn, judge = (
             [_safe_indexing(part, rows) for part in (X, y)]
             for rows in (np.flatnonzero(~in_holdout), np.flatnonzero(in_holdout))
@@ -208,8 +226,58 @@ class PrivateSearchCV(MetaEstimatorMixin, PrivateEstimator):  # type: ignore[mis
 
         chosen = select(scores, chooser, ledger, candidates=len(models), label=type(self).__name__)
         self.best_index_, self.best_estimator_ = chosen.index, models[chosen.index]
-        self.cv_results_ = {"params": candidates}
         self.choice_ = chosen
+
+    def _fit_pipeline(self, pipeline: Pipeline, X: Any, y: Any, ledger: Ledger | None) -> Self:
+        """Prepare the rows once, and search the parameters of the last step."""
+        *before, (name, last) = pipeline.steps
+        prefix = f"{name}__"
+        grids = [self.param_grid] if isinstance(self.param_grid, Mapping) else self.param_grid or []
+        if any(not key.startswith(prefix) for grid in grids for key in grid):
+            raise ArgumentError(
+                f"param_grid of a pipeline must name parameters of its last step: pass {prefix}alpha, say."
+            )
+        if any(isinstance(step, NoisyEstimator) for _, step in before):
+            raise ArgumentError(
+                "a step before the last one pays, and the search has one promise, that of the last: fit the step "
+                "beforehand, or search without it."
+            )
+        warn_of_readers([one for _, step in before for one in readers_of(step)], 3)
+        prepared = clone(Pipeline([*before, ("passthrough", "passthrough")]))
+        rows = prepared.fit_transform(X, y)
+        inner = PrivateSearchCV(
+            last,
+            [{key.removeprefix(prefix): values for key, values in grid.items()} for grid in grids],
+            choice=self.choice,
+            holdout=self.holdout,
+        ).fit(rows, y, ledger=ledger)
+        for result in inner._results():  # noqa: SLF001 - a search of the same kind
+            setattr(self, result, getattr(inner, result))
+        self.best_params_ = {prefix + key: value for key, value in inner.best_params_.items()}
+        self.best_estimator_ = Pipeline([*prepared.steps[:-1], (name, inner.best_estimator_)])
+        for result in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, result):
+                delattr(self, result)
+            if hasattr(prepared, result):
+                setattr(self, result, getattr(prepared, result))
+        return self
+
+    def __str__(self) -> str:
+        """The parameters, and once it is fitted what the search cost and chose."""
+        if not hasattr(self, "best_params_"):
+            return repr(self)
+        last = self.best_estimator_[-1] if isinstance(self.best_estimator_, Pipeline) else self.best_estimator_
+        whole = self.estimator[-1].budget if isinstance(self.estimator, Pipeline) else self.estimator.budget
+        number = len(self.cv_results_["params"])
+        head = f"PrivateSearchCV of {number} candidates under {whole} in all"
+        if "mean_test_score" in self.cv_results_:
+            spent = "one release of moments serves all of them"
+        elif self.choice_ is None:
+            spent = "the noise of a choice would be too large, so the first was fitted to all rows for all of it"
+        else:
+            part = _CHOICE if self.choice is None else self.choice
+            spent = f"each was fitted under {last.budget}, and {part:.0%} paid for the choice"
+        return f"{head}\n  {spent}\n  chosen: {self.best_params_}"
 
     @_winner_has("predict")  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> Any:

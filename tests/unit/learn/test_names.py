@@ -171,6 +171,6 @@ def test_a_fit_without_its_target_or_with_too_many_arguments_says_what_it_takes(
         model.fit([[0.5]], [0.5], None, None, None)
 
 
-def test_a_search_around_a_pipeline_is_sent_to_its_end():
-    with pytest.raises(inid.ArgumentError, match="at the end of a pipeline"):
+def test_a_search_of_a_pipeline_names_parameters_of_its_last_step():
+    with pytest.raises(inid.ArgumentError, match="pass privateridge__alpha"):
         learn.PrivateSearchCV(make_pipeline(learn.PrivateRidge()), {"alpha": [1.0]}).fit([[0.5]], [0.5])

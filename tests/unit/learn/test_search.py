@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import inid
 from inid import learn, tables
@@ -168,3 +170,45 @@ def test_what_cannot_be_searched_is_refused_before_it_costs():
         with pytest.raises(inid.ArgumentError):
             learn.PrivateSearchCV(model, grid, **more).fit(X, LABELS, ledger=ledger)
     assert not ledger.history()
+
+
+def test_a_pipeline_is_searched_by_the_parameters_of_its_last_step():
+    frame = pd.DataFrame({"sex": np.resize(["F", "M"], len(X)), "x": X[:, 0]})
+    encoder = learn.PublicCategories({"sex": ["F", "M"]}, bounds={"x": (-1, 1)})
+    model = learn.PrivateLogisticRegression(budget=BUDGET, bounds=encoder.get_bounds_out(), classes=(0, 1))
+    ledger = inid.Ledger(total=BUDGET, neighbours="zero_out")
+    search = learn.PrivateSearchCV(make_pipeline(encoder, model), {"privatelogisticregression__C": [0.1, 10.0]})
+    search.fit(frame, LABELS, ledger=ledger)
+    assert [*search.best_params_] == ["privatelogisticregression__C"]
+    assert search.predict(frame).shape == (len(X),)
+    assert search.feature_names_in_.tolist() == ["sex", "x"]
+    assert not ledger.can_afford(inid.plan(inid.Sensitivity.box([1.0], neighbours="zero_out"), inid.PureDP(0.9)))
+    assert search.best_estimator_[-1].C in (0.1, 10.0)
+    moments = make_pipeline(learn.BoundsScaler((-1, 1)), clone(RIDGE).set_params(bounds=(0, 1)))
+    assert "one release" in str(learn.PrivateSearchCV(moments, {"privateridge__alpha": [0.1, 1.0]}).fit(X, X[:, 0]))
+    for steps, grid, word in (
+        (moments, {"boundsscaler__bounds": [(0, 1)]}, "last step"),
+        (
+            make_pipeline(learn.PrivateStandardScaler(BUDGET, bounds=(-1, 1)), RIDGE),
+            {"privateridge__alpha": [1.0]},
+            "pays",
+        ),
+    ):
+        with pytest.raises(inid.ArgumentError, match=word):
+            learn.PrivateSearchCV(steps, grid).fit(X, X[:, 0])
+    with pytest.warns(learn.NotPrivateStepWarning, match="StandardScaler"):
+        learn.PrivateSearchCV(make_pipeline(StandardScaler(), RIDGE), {"privateridge__alpha": [1.0]}).fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "replace"])
+def test_where_a_choice_would_be_lost_in_noise_the_first_candidate_gets_the_whole_budget(relation):
+    ledger = inid.Ledger(total=BUDGET, neighbours=relation)
+    model = clone(LOGISTIC).set_params(neighbours=relation)
+    search = learn.PrivateSearchCV(model, {"C": [3.0, 0.1]}).fit(X[:300], LABELS[:300], ledger=ledger)
+    assert search.best_params_ == {"C": 3.0}
+    assert search.best_estimator_.budget == BUDGET
+    assert len(ledger.history()) == 1
+    assert "to all rows" in str(search)
+    stated = learn.PrivateSearchCV(model, {"C": [3.0, 0.1]}, choice=0.1).fit(X[:300], LABELS[:300])
+    assert stated.choice_ is not None
+    assert "paid for the choice" in str(stated)
