@@ -26,7 +26,10 @@ SETS = (
     inid.Sensitivity.box([1.0, 2.0, 2.0], l1=3.0),
     inid.Sensitivity.ball(7, l2=1.0),
     inid.Sensitivity.groups(sizes=[3, 2], l2=[1.0, 2.0]),
+    inid.Sensitivity.box([1.0, 3.0, 40.0], l2=10.0),
+    inid.Sensitivity.ellipsoid([1.0, 2.0, 5.0]),
 )
+BOXES = SETS[:3]  # of which staircase noise is drawn
 FRAME = pd.DataFrame({"sex": ["F", "M"] * 20, "sector": ["a", "b", "c", "a"] * 10, "cost": [1.0, 30.0] * 20})
 FACTS = {"bounds": {"cost": (0, 50)}, "domains": {"sex": ["F", "M"], "sector": ["a", "b", "c"]}}
 MONTHS = [f"2027-{month:02}" for month in range(1, 13)]
@@ -41,6 +44,21 @@ QUERIES = {
     "quantiles": lambda t: t.quantiles({"cost": [0.25, 0.5]}),
     "largest group": lambda t: t.largest_group({"sector": ["a", "b", "c"]}),
     "synthetic": lambda t: t.synthesize(),
+}
+VISITS = FRAME.assign(id=[at // 2 for at in range(len(FRAME))], weight=2.0)
+OTHERS = {
+    "other keys": lambda: tables.Table(VISITS, **FACTS, other="cell").statistics(**STATISTICS["statistics"]),
+    "weighted": lambda: tables.Table(VISITS, **FACTS, weight="weight", max_weight=5).statistics(
+        count=True, mean=["cost"], by={"sex": ["F", "M"]}
+    ),
+    "features": lambda: (
+        tables.Table(VISITS, **FACTS)
+        .per_person("id", spent=tables.sum("cost", bounds=(0, 90)))
+        .statistics(count=True, mean=["spent"])
+    ),
+    "clipped total": lambda: tables.Table(
+        VISITS, **FACTS, unit=tables.Person("id", contribution=tables.Private(8))
+    ).statistics(sum=["cost"]),
 }
 
 
@@ -90,19 +108,20 @@ def test_a_plan_of_noise_fits_a_ledger_of_its_promise(
     promise: inid.Budget, sensitivity: inid.Sensitivity, data: st.DataObject
 ) -> None:
     pure = isinstance(promise, inid.PureDP)
-    mechanism = data.draw(st.sampled_from(["auto", "laplace"] if pure else ["auto", "laplace", "gaussian"]))
+    mechanisms = ["auto", "laplace", *([] if pure else ["gaussian"]), *(["staircase"] if sensitivity in BOXES else [])]
+    mechanism = data.draw(st.sampled_from(mechanisms))
     plan = inid.plan(sensitivity, promise, mechanism=mechanism)
     assert_affordable(plan, promise, data.draw(st.sampled_from(ledger_options(promise))), "add_remove")
 
 
 @examples(some=15, many=300)
-@given(promises(), st.sampled_from(sorted(QUERIES)), st.data())
+@given(promises(), st.sampled_from(sorted(QUERIES) + sorted(OTHERS)), st.data())
 def test_a_plan_of_a_table_fits_a_ledger_of_its_promise(promise: inid.Budget, kind: str, data: st.DataObject) -> None:
-    query = QUERIES[kind](table())
+    query = OTHERS[kind]() if kind in OTHERS else QUERIES[kind](table())
     try:
         plan = query.plan(promise)
     except inid.BudgetError:  # this kind has no noise for such a promise
-        assert kind in ("synthetic", "quantiles", "marginals")
+        assert kind in ("synthetic", "quantiles", "marginals", "clipped total")
         return
     plan.verify()
     assert_affordable(plan, promise, data.draw(st.sampled_from(ledger_options(promise))), plan.neighbours)
@@ -117,6 +136,25 @@ def test_a_publication_fits_a_ledger_of_its_promise(promise: inid.Budget, data: 
     plan = publication.plan(promise)
     plan.verify()
     assert_affordable(plan, promise, data.draw(st.sampled_from(ledger_options(promise))), plan.neighbours)
+
+
+@pytest.mark.parametrize("promise", [inid.ZCDP(3.0), inid.RenyiDP(8, 10.0), inid.GaussianDP(2.0)], ids=str)
+def test_a_publication_with_a_choice_keeps_its_promise(promise: inid.Budget) -> None:
+    """The choice has Laplace noise alone: under rho = 3 the parts were planned, and refused at the release."""
+    facts = table()
+    asked = {name: QUERIES[name](facts) for name in ("quantiles", "largest group", "marginals")}
+    plan = tables.Publication(**{name.replace(" ", "_"): query for name, query in asked.items()}).plan(promise)
+    assert_affordable(plan, promise, {}, plan.neighbours)
+
+
+@pytest.mark.parametrize("rule", ["auto", "gaussian"])
+def test_steps_with_laplace_noise_are_the_only_charge_of_a_ledger_with_a_delta(rule: str) -> None:
+    """A ledger that counts Gaussian noise took one release with Laplace noise, but none of several steps."""
+    promise, plan = inid.ApproxDP(1.0, 1e-6), OTHERS["clipped total"]().plan(inid.ApproxDP(1.0, 1e-6))
+    assert plan.promise == inid.PureDP(1.0)
+    assert_affordable(plan, promise, {"rule": rule}, plan.neighbours)
+    larger = OTHERS["clipped total"]().plan(inid.PureDP(1.1))
+    assert not Ledger(total=promise, rule=rule).can_afford(larger)
 
 
 @examples(some=15, many=300)

@@ -299,13 +299,19 @@ def _is_the_whole(total: Budget, charge: Charge) -> bool:
     """Whether a charge, with what it takes beside its noise, keeps the whole promise by itself: rule (d)."""
     promise = charge.promise
     if isinstance(charge.what, JointCharge):  # its promise holds with what it takes, and nothing more
-        return promise == total and charge.taken == decimal_fraction(charge.what.delta)
+        keeps = promise == total or (isinstance(total, ApproxDP) and promise == _without_delta(total))
+        return keeps and charge.taken == decimal_fraction(charge.what.delta)
     if not (isinstance(total, ApproxDP) and isinstance(promise, (ApproxDP, PureDP))):
         return False
     if not charge.taken:  # Laplace noise may keep the epsilon without any delta
-        return promise in (total, PureDP(total.epsilon) if total.epsilon else total)
+        return promise in (total, _without_delta(total))
     delta = decimal_fraction(promise.delta) if isinstance(promise, ApproxDP) else Fraction(0)
     return promise.epsilon <= total.epsilon and delta + charge.taken <= decimal_fraction(total.delta)
+
+
+def _without_delta(total: ApproxDP) -> Budget:
+    """The same epsilon without any delta, which Laplace noise may keep: it implies the total."""
+    return PureDP(total.epsilon) if total.epsilon else total
 
 
 def admitted(settings: Settings, history: History, charge: Charge) -> Amounts:

@@ -411,12 +411,17 @@ class Publication:
         equal = {name: query.question.equal(promise, questions=len(queries)) for name, query in queries.items()}
         targets = {name: targets_of(named[name], equal[name]).limits for name in queries}
         divisions = {family: _divided(promise, queries, family, targets, weights, shares) for family in kinds}
-        family = min(kinds, key=lambda one: divisions[one].objective)
-        plans = {}
-        for (name, query), part in zip(queries.items(), divisions[family].parts, strict=True):
-            if part is None:
-                raise ArgumentError(f"{name} reveals nothing about anybody: release it as it is, without a part.")
-            plans[name] = query.question.plan_within(part, family, targets[name])
+        drafts = (
+            (family, _parts_planned(queries, family, divisions[family], targets))
+            for family in sorted(kinds, key=lambda one: divisions[one].objective)
+        )
+        kept = (draft for draft in drafts if _keeps(PublicationPlan(budget, *draft, equal, delta_of_keys)))
+        family, plans = next(kept, ("gaussian", {}))
+        if not plans:
+            raise BudgetError(
+                f"the parts of these queries are not proved to keep {budget} together, since some have Laplace noise "
+                "alone: promise PureDP(epsilon), GaussianDP(mu) or ApproxDP(epsilon, delta)."
+            )
         notes = []
         for name, query in queries.items():
             labels = [number.label for number in plans[name].planned_numbers()]
@@ -507,6 +512,32 @@ def _beside(budget: Budget, queries: Mapping[str, Query[Any, Any]]) -> tuple[Bud
             delta=Words(f"{delta:.3g}"),
         )
     return ApproxDP(budget.epsilon, decimal_down(decimal_fraction(budget.delta) - decimal_fraction(delta))), delta
+
+
+def _parts_planned(
+    queries: Mapping[str, Query[Any, Any]],
+    family: MechanismName,
+    division: Division,
+    targets: Mapping[str, list[float]],
+) -> dict[str, Plan]:
+    plans = {}
+    for (name, query), part in zip(queries.items(), division.parts, strict=True):
+        if part is None:
+            raise ArgumentError(f"{name} reveals nothing about anybody: release it as it is, without a part.")
+        plans[name] = query.question.plan_within(part, family, targets[name])
+    return plans
+
+
+def _keeps(plan: PublicationPlan) -> bool:
+    """Whether the parts are proved to keep the promise together.
+
+    What has Laplace noise alone costs more under zero-concentrated and Renyi promises than the part that it was given.
+    """
+    try:
+        plan.charge  # noqa: B018 - it proves the promise
+    except GuaranteeError:
+        return False
+    return True
 
 
 def _divided(
