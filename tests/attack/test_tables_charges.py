@@ -137,6 +137,7 @@ def test_types_that_no_query_can_use_are_refused_before_the_charge(monkeypatch):
             patch.setattr(
                 "inid.tables.engines.query_terms.QueryTerms._words", lambda *_: {"more": narwhals.col("lost")}
             )
+            patch.setattr("inid.tables.engines.sql.statements.AggregationSql._number", lambda *_: "lost")
             with pytest.raises(tables.EngineError, match="nothing was charged"):
                 query.release(plan, ledger=ledger)
         assert ledger.history() == ()

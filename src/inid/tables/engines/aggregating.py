@@ -75,9 +75,7 @@ class _Query:
             CellTable(tuple(self.names.keys[name] for name in grouping.keys), ("one", *self._sums(grouping)))
             for grouping in self.asked.groupings
         ]
-        domains = {self.names.keys[name]: key.keys for name, key in keys.items()}
-        sizes = {self.names.keys[name]: key.size for name, key in keys.items()}
-        made = self.engine.cell_sums(self.rows, domains, sizes, asked)
+        made = self.engine.cell_sums(self.rows, {self.names.keys[name]: key for name, key in keys.items()}, asked)
         if made is None:
             return None
         return [self._shifted(grouping, table) for grouping, table in zip(self.asked.groupings, made, strict=True)]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid.errors import ArgumentError
-from inid.tables.aggregation import Aggregation, Totals
+from inid.tables.aggregation import Aggregation, PublicKeys, Totals
 from inid.tables.engines.aggregating import aggregated, check_aggregations, is_known
 from inid.tables.engines.cell_codes import CellTable
 from inid.tables.engines.expression_columns import people_columns, seen_columns
@@ -161,7 +161,7 @@ class Engine(TypedColumns, ABC):
         yield made
 
     def cell_sums(
-        self, build: Build, domains: Mapping[str, Sequence[Key]], sizes: Mapping[str, int], tables: Sequence[CellTable]
+        self, build: Build, keys: Mapping[str, PublicKeys], tables: Sequence[CellTable]
     ) -> list[NDArray[np.int64]] | None:
         """Many group-bys of the same rows at once, where the engine has a way that is faster than one by one."""
         return None

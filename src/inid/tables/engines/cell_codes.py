@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from inid.tables.aggregation import PublicKeys
 from inid.tables.engines.guarded import EngineError, optional
-from inid.tables.facts import Key
 
 _MOST_CELLS = 4096  # of a block: it stays in the cache, and is far smaller than the tables of rows that take long
 
@@ -37,20 +37,24 @@ def unknown(name: str) -> str:
     return f"{name}_unknown"
 
 
-def coded(rows: Any, domains: Mapping[str, Sequence[Key]]) -> Any:
-    """An Arrow table of rows with the place of each key in its domain; after the last where it is unknown."""
+def coded(rows: Any, keys: Mapping[str, PublicKeys]) -> Any:
+    """An Arrow table of rows with the place of each key among the public ones; after the last where it is another."""
     arrow, compute = optional("pyarrow"), optional("pyarrow.compute")
     made = {}
-    for name, keys in domains.items():
-        places = compute.index_in(rows[name], value_set=arrow.array(list(keys), type=rows.schema.field(name).type))
+    for name, key in keys.items():
+        kind = rows.schema.field(name).type
+        listed = [one.encode() if isinstance(one, str) and arrow.types.is_binary(kind) else one for one in key.keys]
+        places = compute.index_in(rows[name], value_set=arrow.array(listed, type=kind))
+        if unknown(name) in rows.schema.names:
+            places = compute.if_else(compute.equal(rows[unknown(name)], 0), places, key.size - 1)
+        elif key.cell:
+            places = compute.fill_null(places, key.size - 1)
         if places.null_count:
             raise EngineError(
                 "the engine returned a key that was not asked for: check the types of the domain columns."
             )
-        if unknown(name) in rows.schema.names:
-            places = compute.if_else(compute.equal(rows[unknown(name)], 0), places, len(keys))
-        made[name] = compute.cast(places, arrow.uint8() if len(keys) < 2**8 else arrow.int32())
-    others = [name for name in rows.schema.names if name not in made and name not in map(unknown, domains)]
+        made[name] = compute.cast(places, arrow.uint8() if key.size <= 2**8 else arrow.int32())
+    others = [name for name in rows.schema.names if name not in made and name not in map(unknown, keys)]
     return arrow.table(made | {name: rows[name] for name in others})
 
 

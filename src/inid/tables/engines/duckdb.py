@@ -1,26 +1,29 @@
 """DuckDB: relations of the user's and CSV files; `parquet` and `arrow` are read by it too."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
 from copy import copy
+from functools import partial
 from threading import RLock
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
-from numpy.typing import NDArray
-
 from inid.errors import ArgumentError
-from inid.tables.engines.base import Build, Engine, SqlEngine, schema_of
-from inid.tables.engines.cell_codes import CellTable, coded
+from inid.tables.aggregation import Aggregation, Totals
+from inid.tables.engines.base import Build, Engine, schema_of
+from inid.tables.engines.cell_codes import coded
 from inid.tables.engines.csv_dialect import TYPES, CsvDialect
 from inid.tables.engines.csv_files import CsvFiles
 from inid.tables.engines.duckdb_settings import ONE_AT_A_TIME, require_own_catalogue, without_statistics
-from inid.tables.engines.duckdb_sums import DuckDBSums, run_cell_sums
+from inid.tables.engines.duckdb_sums import run_cell_sums
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.made_columns import MadeColumn, arrow_rows
 from inid.tables.engines.roles import IdKind, Role, is_text
-from inid.tables.facts import Key
+from inid.tables.engines.sql.dialects import DuckDBDialect
+from inid.tables.engines.sql.frames import ROWS, FrameColumns
+from inid.tables.engines.sql.statements import AggregationSql, CellRows, Statement
+from inid.tables.engines.sql.totals import totals_of
+from inid.tables.view import View
 
 # DuckDB's type of a column in a role; people and orders keep their own.
 ROLE_TYPES: dict[Role, str] = {"number": "DOUBLE", "day": "DOUBLE", "year": "DOUBLE", "str": "VARCHAR", "int": "BIGINT"}
@@ -28,11 +31,12 @@ ROLE_TYPES |= {"bool": "BOOLEAN", "raw": "INTEGER"}
 _NOTHING = '"NULL"'  # a type without values
 _ISO = "[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?"
 
+_Planned = tuple[AggregationSql, CellRows | list[Statement]]
 
-class DuckDB(SqlEngine):
+
+class DuckDB(Engine):
     """A relation on a connection of our own, which before DuckDB 1.5 does not live as long as its relations."""
 
-    one_pass = DuckDBSums
     overflowing: frozenset[str] = frozenset()  # columns of Arrow's whose far values stop a query
 
     def __init__(
@@ -43,7 +47,6 @@ class DuckDB(SqlEngine):
         schema: Mapping[str, Any] | None = None,
     ) -> None:
         self._relation, self._connection = relation, connection
-        self._kept_rows = _new_name()
         # A connection runs one statement at a time; a second thread's would end the first one's.
         self._lock: Any = RLock()
         super().__init__(schema or relation_schema(relation, names))
@@ -70,67 +73,83 @@ class DuckDB(SqlEngine):
         with self._lock:
             return super().run_query(build, what)
 
-    def run_several(self, build: Build, queries: Sequence[Callable[[Any], Any]]) -> list[list[tuple[Any, ...]]]:
+    def check(self, asked: Sequence[Aggregation]) -> None:
         with self._lock:
+            guarded(partial(self._check, asked), "prepare the query, so nothing was charged")
+
+    def _check(self, asked: Sequence[Aggregation]) -> None:
+        source, planned = self._planned(asked)
+        for _, work in planned:
+            for one in [work] if isinstance(work, CellRows) else work:
+                self._told(self._typed(source), one.text)
+
+    def run(self, asked: Sequence[Aggregation], what: str = "run the query") -> list[list[Totals]]:
+        with self._lock:
+            return guarded(partial(self._totals, asked), what)
+
+    def _planned(self, asked: Sequence[Aggregation]) -> tuple[FrameColumns, list[_Planned]]:
+        """The statements of each aggregation, and the columns that they read together."""
+        source, planned = FrameColumns(self, DuckDBDialect()), []
+        for one in asked:
+            query = AggregationSql(source.seen(one.view), one)
+            planned.append((query, query.cell_rows() or list(query.statements())))
+        return source, planned
+
+    def _typed(self, source: FrameColumns) -> Any:
+        return self.seen(View()).typed_columns(source.read).to_native()  # with the types of the table's own columns
+
+    def _totals(self, asked: Sequence[Aggregation]) -> list[list[Totals]]:
+        source, planned = self._planned(asked)
+        number = sum(1 if isinstance(work, CellRows) else len(work) for _, work in planned)
+        if not number:
+            return []
+        with self._settings():
+            rows = self._typed(source)
+            if number == 1:
+                return [self._added_up(query, work, partial(self._told, rows)) for query, work in planned]
+            name = f"inid_rows_{uuid4().hex}"
             try:
-                return super().run_several(build, queries)
+                # In the same database: on the way through Arrow some types would lose digits, and people become one.
+                self._told(rows, f"CREATE TEMP TABLE {name} AS FROM {ROWS}")
+                kept = f"WITH {ROWS} AS (FROM temp.{name}) "
+                return [self._added_up(query, work, lambda text: self._asked(kept + text)) for query, work in planned]
             finally:
-                self._forget()
+                with suppress(optional("duckdb").Error):  # in a transaction that has failed nothing can be dropped
+                    self._asked(f"DROP TABLE IF EXISTS temp.{name}")
 
-    @contextmanager
-    def read_once(self, columns: Iterable[tuple[str, Role]]) -> Iterator[Engine]:
-        with self._lock:
-            try:
-                with super().read_once(columns) as made:
-                    made._kept_rows = _new_name()  # type: ignore[attr-defined]  # noqa: SLF001 - of this very class
-                    yield made
-            finally:
-                self._forget()
+    def _asked(self, statement: str) -> Any:
+        """The answer to a statement that does not read the table itself, whose file may be gone."""
+        return self._told(self._relation, statement) if self._connection is None else self._connection.sql(statement)
 
-    def cell_sums(
-        self, build: Build, domains: Mapping[str, Sequence[Key]], sizes: Mapping[str, int], tables: Sequence[CellTable]
-    ) -> list[NDArray[np.int64]] | None:
-        with self._lock:
-            return guarded(
-                lambda: run_cell_sums(coded(self._collected(build(self)), domains), sizes, tables), "run the queries"
-            )
+    def _added_up(
+        self, query: AggregationSql, work: CellRows | list[Statement], ask: Callable[[str], Any]
+    ) -> list[Totals]:
+        if isinstance(work, list):
+            return totals_of(query, [(one, ask(one.text).fetchall()) for one in work])
+        places = coded(ask(work.text).to_arrow_table(), work.keys)
+        sizes = {name: key.size for name, key in work.keys.items()}
+        return query.cell_totals(run_cell_sums(places, sizes, work.tables))
 
-    def _collected(self, frame: Any) -> Any:
-        return frame.collect().to_arrow()
-
-    def kept(self, frame: Any) -> Any:
-        # In the same database: on the way through Arrow some types would lose digits, and people would become one.
-        self._told(frame.to_native(), f"CREATE TEMP TABLE {self._kept_rows} AS FROM inid_relation")
-        return optional("narwhals").from_native(self._told(self._relation, f"FROM {self._kept_rows}"))
-
-    def _forget(self) -> None:
-        statement = f"DROP TABLE IF EXISTS temp.{self._kept_rows}"
-        with suppress(optional("duckdb").Error):  # in a transaction that has failed nothing can be dropped
-            if self._connection is not None:  # its relation may be of a file that is gone
-                self._connection.execute(statement)
-            else:
-                self._told(self._relation, statement)
+    def _settings(self) -> AbstractContextManager[None]:
+        """The settings under which a query runs."""
+        return nullcontext()
 
     def _told(self, relation: Any, statement: str) -> Any:
-        return relation.query("inid_relation", statement)
+        return relation.query(ROWS, statement)
 
     def check_query(self, build: Build) -> None:
         with self._lock:
             super().check_query(build)
 
     def rows(self, query: Any) -> list[tuple[Any, ...]]:
-        return query.rows() if isinstance(query, DuckDBSums) else list(query.collect().iter_rows())
+        with self._settings():
+            return list(query.collect().iter_rows())
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         return optional("pyarrow").table(dict(columns))
 
     def made_rows(self, columns: Mapping[str, MadeColumn]) -> Any:
         return arrow_rows(columns)
-
-
-def _new_name() -> str:
-    """Of a table of rows that several queries read."""
-    return f"inid_rows_{uuid4().hex}"
 
 
 def nothing_in(relation: Any) -> frozenset[str]:
@@ -166,21 +185,19 @@ class DuckDBRelation(DuckDB):
             return arrow
 
     def check_query(self, build: Build) -> None:
+        self._check_catalogue()
+        super().check_query(build)
+
+    def check(self, asked: Sequence[Aggregation]) -> None:
+        self._check_catalogue()
+        super().check(asked)
+
+    def _check_catalogue(self) -> None:
         with self._lock:
             guarded(lambda: require_own_catalogue(self._relation), "read the functions of its connection")
-            super().check_query(build)
 
-    def rows(self, query: Any) -> list[tuple[Any, ...]]:
-        with without_statistics(self._relation):
-            return super().rows(query)
-
-    def _collected(self, frame: Any) -> Any:
-        with without_statistics(self._relation):
-            return super()._collected(frame)
-
-    def kept(self, frame: Any) -> Any:
-        with without_statistics(self._relation):
-            return super().kept(frame)
+    def _settings(self) -> AbstractContextManager[None]:
+        return without_statistics(self._relation)
 
 
 class DuckDBCsv(DuckDB):

@@ -18,6 +18,7 @@ from inid.tables.view import column_kind
 
 if TYPE_CHECKING:
     from inid.tables.engines.base import Engine
+    from inid.tables.engines.sql.frames import FrameColumns
 
 _LEAST = 1 / node.MOST  # a smaller divisor counts as 0
 _WHOLE = 2.0**52  # every double beyond is a whole number
@@ -97,7 +98,7 @@ def people_columns(engine: "Engine", people: PersonFeatures, wanted: Mapping[str
 class Steps:
     """The columns that expressions take, level by level: each level uses those before it only."""
 
-    def __init__(self, engine: "Engine", wanted: Mapping[str, tuple[str, Role]]) -> None:
+    def __init__(self, engine: "Engine | FrameColumns", wanted: Mapping[str, tuple[str, Role]]) -> None:
         view = engine.view
         self.read: dict[str, tuple[str, Role]] = {
             new: pair for new, pair in wanted.items() if pair[0] not in view.derived

@@ -11,8 +11,7 @@ run again with texts read as bytes, by PyArrow: there such a text is missing, an
 
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import reduce
@@ -20,18 +19,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 from weakref import finalize
 
-import numpy as np
-from numpy.typing import NDArray
-
 from inid.errors import ArgumentError
+from inid.tables.aggregation import Aggregation, Totals
 from inid.tables.engines.arrow import is_texts, overflowing, read_arrow
-from inid.tables.engines.base import Build, Engine
-from inid.tables.engines.cell_codes import CellTable
+from inid.tables.engines.base import Build
 from inid.tables.engines.csv_files import escaped, file_state, require_unchanged
 from inid.tables.engines.duckdb import ROLE_TYPES, DuckDB, missing, nothing_in, plain, relation_schema
 from inid.tables.engines.guarded import EngineError, guarded, optional
 from inid.tables.engines.roles import Role, is_text
-from inid.tables.facts import Key
 
 _T = TypeVar("_T")
 
@@ -123,7 +118,7 @@ class DuckDBParquet(DuckDB):
         try:
             return work(super())  # type: ignore[arg-type]
         except EngineError:
-            if self._is_last or self.kept_columns is not None:
+            if self._is_last:
                 raise
         require_unchanged(self._states)
         return again(self._again())
@@ -131,23 +126,8 @@ class DuckDBParquet(DuckDB):
     def run_query(self, build: Build, what: str = "run the query") -> list[tuple[Any, ...]]:
         return self._attempt(lambda own: own.run_query(build, what), lambda own: own.run_query(build, what))
 
-    def run_several(self, build: Build, queries: Sequence[Callable[[Any], Any]]) -> list[list[tuple[Any, ...]]]:
-        return self._attempt(lambda own: own.run_several(build, queries), lambda own: own.run_several(build, queries))
-
-    def cell_sums(
-        self, build: Build, domains: Mapping[str, Sequence[Key]], sizes: Mapping[str, int], tables: Sequence[CellTable]
-    ) -> list[NDArray[np.int64]] | None:
-        asked = (build, domains, sizes, tables)
-        return self._attempt(lambda own: own.cell_sums(*asked), lambda own: own.cell_sums(*asked))
-
-    @contextmanager
-    def read_once(self, columns: Iterable[tuple[str, Role]]) -> Iterator[Engine]:
-        wanted = list(columns)
-        with ExitStack() as stack:
-            yield self._attempt(
-                lambda own: stack.enter_context(own.read_once(wanted)),
-                lambda own: stack.enter_context(own.read_once(wanted)),
-            )
+    def run(self, asked: Sequence[Aggregation], what: str = "run the query") -> list[list[Totals]]:
+        return self._attempt(lambda own: own.run(asked, what), lambda own: own.run(asked, what))
 
 
 def _distinct(kinds: Iterable[Any]) -> tuple[Any, ...]:

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from inid.errors import ArgumentError
+from inid.tables.aggregation import PublicKeys
 from inid.tables.engines.base import Build, Engine, schema_of
 from inid.tables.engines.cell_codes import CellTable, blocks_of, coded, placed
 from inid.tables.engines.grid_sums import GridSums, are_plain, number_columns, numbers_on_grids, put_together
@@ -31,7 +32,6 @@ from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.made_columns import MadeColumn
 from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, Role, is_text
 from inid.tables.engines.terms import OnGrid
-from inid.tables.facts import Key
 
 # The bytes of a text that is UTF-8, in hexadecimal digits.
 _NEXT = "[89ab][0-9a-f]"
@@ -193,15 +193,15 @@ class Polars(Engine):
         return optional("narwhals").from_native(frame.to_native().with_columns(*readable))
 
     def cell_sums(
-        self, build: Build, domains: Mapping[str, Sequence[Key]], sizes: Mapping[str, int], tables: Sequence[CellTable]
+        self, build: Build, keys: Mapping[str, PublicKeys], tables: Sequence[CellTable]
     ) -> list[NDArray[np.int64]] | None:
-        return guarded(lambda: self._cell_sums(build(self), domains, sizes, tables), "run the queries")
+        return guarded(lambda: self._cell_sums(build(self), keys, tables), "run the queries")
 
     def _cell_sums(
-        self, frame: Any, domains: Mapping[str, Sequence[Key]], sizes: Mapping[str, int], tables: Sequence[CellTable]
+        self, frame: Any, keys: Mapping[str, PublicKeys], tables: Sequence[CellTable]
     ) -> list[NDArray[np.int64]]:
-        pl = optional("polars")
-        rows = pl.from_arrow(coded(frame.collect(engine="streaming").to_arrow(), domains)).lazy()
+        pl, sizes = optional("polars"), {name: key.size for name, key in keys.items()}
+        rows = pl.from_arrow(coded(frame.collect(engine="streaming").to_arrow(), keys)).lazy()
         parts = []
         blocks = blocks_of(tables, sizes)
         for start in range(0, len(blocks), _BLOCKS):

@@ -11,12 +11,13 @@ from inid.tables.facts import Bins, Categories
 
 if TYPE_CHECKING:
     from inid.tables.engines.base import Engine
+    from inid.tables.engines.sql.frames import FrameColumns
 
 
 class QueryNames:
     """The names inside the query: new ones throughout, so that no column of the table is mistaken for one of them."""
 
-    def __init__(self, asked: Aggregation, source: "Engine") -> None:
+    def __init__(self, asked: Aggregation, source: "Engine | FrameColumns") -> None:
         self.wanted: dict[str, tuple[str, Role]] = {}
         self.keys = {
             name: f"level_{at}" if isinstance(key, GridKeys) else self._add("key", key.column, key.kind)

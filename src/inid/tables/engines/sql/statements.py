@@ -11,7 +11,10 @@ PostgreSQL plans many of them in a time that grows faster than their number (0.1
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from inid.fixed_point import Grid
 from inid.tables.aggregation import (
@@ -24,18 +27,21 @@ from inid.tables.aggregation import (
     PublicKeys,
     Rows,
     Term,
+    Totals,
     Value,
 )
+from inid.tables.engines.cell_codes import CellTable
 from inid.tables.engines.expression_columns import Steps, row_column, row_columns
 from inid.tables.engines.query_terms import QueryNames
 from inid.tables.engines.roles import Role
-from inid.tables.engines.sql.dialects import Kind, quoted
+from inid.tables.engines.sql.dialects import Kind
 from inid.tables.engines.sql.words import literal
 from inid.tables.facts import Categories
 from inid.tables.person_features import PersonFeatures
 
 if TYPE_CHECKING:
     from inid.tables.engines.sql.engine import DatabaseTable
+    from inid.tables.engines.sql.frames import FrameColumns
 
 _MOST_SETS = 256
 _TOGETHER = 31  # keys of one GROUPING()
@@ -54,10 +60,18 @@ class Statement:
     sets: tuple[tuple[str, ...], ...]
 
 
+class CellRows(NamedTuple):
+    """A select of rows by their keys, for many tables: a column more for each term that they add up."""
+
+    text: str
+    keys: Mapping[str, PublicKeys]
+    tables: list[CellTable]
+
+
 class AggregationSql:
     """An aggregation in the words of one database."""
 
-    def __init__(self, engine: "DatabaseTable", asked: Aggregation) -> None:
+    def __init__(self, engine: "DatabaseTable | FrameColumns", asked: Aggregation) -> None:
         self.asked, self._engine, self._dialect = asked, engine, engine.dialect
         self._names = QueryNames(asked, engine)
         limited = asked.person is not None
@@ -91,6 +105,35 @@ class AggregationSql:
         text = f"SELECT {', '.join([*shown, *added])} FROM ({self._rows()}) AS counted{groups}"
         return Statement(text, keys, len(marks), tuple(sets))
 
+    def cell_rows(self) -> CellRows | None:
+        """The rows of several tables by public keys; None for other ones."""
+        asked, keys = self.asked, {}
+        for name, key in asked.keys.items():
+            if not isinstance(key, PublicKeys):
+                return None
+            keys[self._key(name)] = key
+        if len(asked.groupings) < 2 or asked.keys_per_person is not None:
+            return None
+        terms = {f"added_{at}": term for at, term in enumerate(asked.terms) if term != Rows()}
+        made = list(terms)
+        if asked.person is None:
+            made = [f"{self._contribution(term)} AS {name}" for name, term in terms.items()]
+        text = f"SELECT {', '.join([*keys, *made, '1 AS one'])} FROM ({self._rows()}) AS counted"
+        tables = []
+        for grouping in asked.groupings:
+            sums = (f"added_{at}" for at in dict.fromkeys(grouping.terms) if asked.terms[at] != Rows())
+            tables.append(CellTable(tuple(map(self._key, grouping.keys)), ("one", *sums)))
+        return CellRows(text, keys, tables)
+
+    def cell_totals(self, sums: Sequence[NDArray[np.int64]]) -> list[Totals]:
+        """The sums of the terms of each grouping, from those of the tables of `cell_rows`."""
+        made = []
+        for grouping, table in zip(self.asked.groupings, sums, strict=True):
+            others = [at for at in dict.fromkeys(grouping.terms) if self.asked.terms[at] != Rows()]
+            place = {at: 1 + number for number, at in enumerate(others)}
+            made.append(Totals(table[[place.get(at, 0) for at in grouping.terms]]))
+        return made
+
     # Rows.
 
     def _rows(self) -> str:
@@ -101,31 +144,33 @@ class AggregationSql:
         """The columns that are read, of the rows that count."""
         return self._seen(self._engine, self._names.wanted)
 
-    def _seen(self, engine: "DatabaseTable", wanted: Mapping[str, tuple[str, Role]]) -> str:
+    def _seen(self, engine: "DatabaseTable | FrameColumns", wanted: Mapping[str, tuple[str, Role]]) -> str:
         if not engine.view:
             return engine.select(wanted)
         seen, people = Steps(engine, wanted), engine.view.people
         rows = engine.select(seen.read) if people is None else self._people(engine, people, seen.read)
         rows += self._dialect.barrier
         for level in seen.levels:
-            made = ", ".join(f"{value.text} AS {quoted(name)}" for name, value in level.items())
+            made = ", ".join(f"{value.text} AS {name}" for name, value in level.items())
             rows = f"SELECT *, {made} FROM ({rows}) AS level{self._dialect.barrier}"
         chosen = []
         for new, name in seen.outputs.items():
-            value = quoted(name)
             column, role = wanted[new]
+            value = name
             if column in engine.view.derived and role == "number" and engine.computed_kind(column) == "truth":
-                value = self._dialect.as_double(value, "truth")
+                value = self._dialect.as_double(name, "truth")
             elif column in engine.view.derived and role == "int":
-                value = self._whole(value)
-            chosen.append(f"{value} AS {quoted(new)}")
-        where = "" if seen.kept is None else f" WHERE {quoted(seen.kept)}"
+                value = self._whole(name)
+            chosen.append(f"{value} AS {new}")
+        where = "" if seen.kept is None else f" WHERE {seen.kept}"
         return f"SELECT {', '.join(chosen)} FROM ({rows}) AS seen{where}"
 
-    def _people(self, engine: "DatabaseTable", people: PersonFeatures, wanted: Mapping[str, tuple[str, Role]]) -> str:
+    def _people(
+        self, engine: "DatabaseTable | FrameColumns", people: PersonFeatures, wanted: Mapping[str, tuple[str, Role]]
+    ) -> str:
         """A line per person with the columns that are made of their rows; rows of nobody are left out."""
         listed = row_columns(people, wanted.values())
-        names = {pair: quoted(name) for name, pair in listed.items()}
+        names = {pair: name for name, pair in listed.items()}
         rows = self._seen(engine.seen_by_rows(people), listed)
         made = []
         for new, (column, role) in wanted.items():
@@ -145,7 +190,7 @@ class AggregationSql:
             text = "person" if pair is None and how == "same" else texts[how]
             if role == "number" and pair is not None and pair[1] == "int":
                 text = self._dialect.as_double(f"({text})", "whole")
-            made.append(f"{text} AS {quoted(new)}")
+            made.append(f"{text} AS {new}")
         return f"SELECT {', '.join(made)} FROM ({rows}) AS owned WHERE person IS NOT NULL GROUP BY person"
 
     def _whole(self, value: str) -> str:
@@ -158,7 +203,7 @@ class AggregationSql:
         """The rows that have their keys."""
         made, conditions = [], []
         for name, key in self.asked.keys.items():
-            column = quoted(self._names.keys[name])
+            column = self._names.keys[name]
             if isinstance(key, GridKeys):
                 value = self._number(key.column)
                 if key.column not in self.asked.fill:
@@ -171,7 +216,14 @@ class AggregationSql:
             else:
                 conditions.append(self._known(column, key))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-        return f"SELECT {', '.join(['*', *made])} FROM ({rows}) AS read{where}"
+        pairs = [term for term in self.asked.terms if isinstance(term, Pair)]
+        if not pairs:
+            return f"SELECT {', '.join(['*', *made])} FROM ({rows}) AS read{where}"
+        # Each factor, and each condition, is computed once, however many products it is in.
+        grids = {column: grid for term in pairs for column, grid in zip(term.columns, term.grids, strict=True)}
+        made += [f"CAST({self._on_grid(*pair)} AS BIGINT) AS {self._factor(pair[0])}" for pair in grids.items()]
+        made += [f"{self._here(scope)} AS {name}" for scope, name in self._scopes.items()]
+        return f"SELECT {', '.join(['*', *made])} FROM ({rows}) AS read{where}{self._dialect.barrier}"
 
     def _known(self, column: str, key: PublicKeys) -> str:
         whole = [one for one in key.keys if type(one) is int]
@@ -181,7 +233,7 @@ class AggregationSql:
 
     def _key(self, name: str) -> str:
         key = self.asked.keys[name]
-        return quoted(self._names.keys[name] + ("_known" if isinstance(key, PublicKeys) and key.cell else ""))
+        return self._names.keys[name] + ("_known" if isinstance(key, PublicKeys) and key.cell else "")
 
     def _key_kind(self, name: str) -> Kind:
         key = self.asked.keys[name]
@@ -192,17 +244,17 @@ class AggregationSql:
         person = self.asked.person
         if person is None:
             raise AssertionError("rows are limited for people alone")
-        own, keys = quoted(self._names.person[0]), [self._key(name) for name in self.asked.keys]
+        own, keys = self._names.person[0], [self._key(name) for name in self.asked.keys]
         added = {
             f"added_{at}": self._contribution(term)
             for at, term in enumerate(self.asked.terms)
             if not isinstance(term, People) and term != Rows()
         }
-        ordered = [quoted(name) for name in self._names.order]
         rest = [f"{name} ASC" for name in (*added, *self._key_order())]  # a setting may turn what is not stated
+        ordered = {name: self._in_order(name) for name in self._names.order}
         order = [*(f"{name} ASC NULLS FIRST" for name in ordered), *rest]
         by = f" ORDER BY {', '.join(order)}" if order else ""
-        columns = ", ".join([own, *keys, *ordered, *(f"{value} AS {name}" for name, value in added.items())])
+        columns = ", ".join([own, *keys, *(f"{value} AS {name}" for name, value in (ordered | added).items())])
         rows = f"SELECT {columns} FROM ({rows}) AS keyed WHERE {own} IS NOT NULL"
         rows = f"SELECT *, row_number() OVER (PARTITION BY {own}{by}) AS place FROM ({rows}) AS owned"
         rows = f"SELECT * FROM ({rows}) AS placed WHERE place <= {person.max_rows}"
@@ -214,6 +266,11 @@ class AggregationSql:
             first = f"CASE WHEN row_number() OVER (PARTITION BY {cell}) = 1 THEN 1 ELSE 0 END"
             rows = f"SELECT *, {', '.join(f'{first} AS added_{at}' for at in people)} FROM ({rows}) AS limited"
         return rows
+
+    def _in_order(self, name: str) -> str:
+        """A column that orders a person's rows; NaN is missing, as in any column of numbers."""
+        number = self._names.wanted[name][1] == "number"
+        return f"CASE WHEN {self._dialect.is_number(name)} THEN {name} END" if number else name
 
     def _of_few_keys(self, rows: str, own: str) -> str:
         """A line per person and key, with the number of its rows: those with the most, of equal ones the first."""
@@ -239,7 +296,22 @@ class AggregationSql:
     # What rows add.
 
     def _number(self, column: str) -> str:
-        return quoted(self._names.numbers[column])
+        return self._names.numbers[column]
+
+    @cached_property
+    def _scopes(self) -> dict[tuple[str, ...], str]:
+        """Conditions of products, by the columns that must be there: none where a missing factor is 0 anyway."""
+        found: dict[tuple[str, ...], str] = {}
+        for term in self.asked.terms:
+            if isinstance(term, Pair) and term.present:
+                usual = [self._usual(column, grid) for column, grid in zip(term.columns, term.grids, strict=True)]
+                if term.shift or any(usual) or not set(term.present) <= set(term.columns):
+                    found.setdefault(term.present, f"scope_{len(found)}")
+        return found
+
+    def _factor(self, column: str) -> str:
+        """A column on its grid, as a factor of products."""
+        return f"{self._number(column)}_factor"
 
     def _here(self, columns: Sequence[str]) -> str:
         """Whether all of these columns have a number."""
@@ -259,10 +331,11 @@ class AggregationSql:
         if isinstance(term, Value):
             made = f"CAST({self._on_grid(term.column, term.grid)} AS BIGINT)"
         elif isinstance(term, Pair):
-            one, two = (
-                f"CAST({self._on_grid(*pair)} AS BIGINT)" for pair in zip(term.columns, term.grids, strict=True)
-            )
-            made = f"{one} * {two} - {self._dialect.whole(term.shift)}"
+            one, two = map(self._factor, term.columns)
+            made = f"{one} * {two} - {self._dialect.whole(term.shift)}" if term.shift else f"{one} * {two}"
+            if term.present not in self._scopes:
+                return made
+            return f"CASE WHEN {self._scopes[term.present]} THEN {made} ELSE 0 END"
         elif isinstance(term, Inside):
             made = f"CASE WHEN {self._inside(term)} THEN 1 ELSE 0 END"
         else:
@@ -275,7 +348,7 @@ class AggregationSql:
     def _inside(self, term: Inside) -> str:
         """Whether a row lies in a cell of a histogram: true, or false or null."""
         if isinstance(term.cells, Categories):
-            word, fill = quoted(self._names.categories[term.column]), self.asked.fill
+            word, fill = self._names.categories[term.column], self.asked.fill
             if term.column in fill:
                 own = {"str": str, "int": int, "bool": bool}[self._names.wanted[self._names.categories[term.column]][1]]
                 word = f"coalesce({word}, {literal(self._dialect, own(fill[term.column]))})"

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from inid.tables.engines.sql.dialects import SqlDialect, quoted
+from inid.tables.engines.sql.dialects import SqlDialect
 from inid.tables.facts import Key
 
 
@@ -119,7 +119,7 @@ class SqlWords:
 
     def col(self, name: str) -> SqlValue:
         """A column of the query."""
-        return SqlValue(quoted(name), self._dialect)
+        return SqlValue(name, self._dialect)
 
     def lit(self, value: Key | float, dtype: object = None) -> SqlValue:
         """A public value."""
