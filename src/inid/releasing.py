@@ -19,7 +19,7 @@ from inid.errors import ArgumentError, GuaranteeError, RecordError
 from inid.noise import RandomSource, add_noise, current_source, effective_scales, grid
 from inid.noise.exact_draws import noisy_argmax
 from inid.noise.grid_noise import check_scales, limits
-from inid.planning import AccuracyPlan, Certificate, NoisePlan, StaircasePlan, plan
+from inid.planning import AccuracyPlan, Certificate, NoisePlan, StaircasePlan, half_width, plan
 from inid.promises import Budget, GaussianDP
 from inid.sets import Neighbours, Sensitivity
 
@@ -85,6 +85,28 @@ class Release:
         reach = quantile * scales + grid(scales) / 2
         return self.values - reach, self.values + reach
 
+    def interval_of_sum(self, weights: ArrayLike, level: float = 0.95) -> tuple[float, float]:
+        """Bounds around the sum of weights_i values_i that hold the exact sum with the given probability.
+
+        They count how the noise was drawn: numbers of a staircase block are uncorrelated, but large together.
+
+        Args:
+            weights: One number per coordinate; ones for a total.
+            level: The probability, above 0 and below 1.
+
+        >>> import inid
+        >>> p = inid.plan(inid.Sensitivity.box([1.0, 1.0]), inid.PureDP(epsilon=1.0), mechanism="staircase")
+        >>> low, high = inid.release([100.0, 50.0], p).interval_of_sum([1.0, 1.0])
+        >>> round(high - low, 1)
+        12.0
+        """
+        own = _read_weights(weights, self.values.size)
+        gamma = 1 - real("level", level, above=0, cure="pass a probability such as 0.95")
+        if not gamma > 0:
+            raise ArgumentError(f"level must be a probability below 1, got {shown(level)}: pass 0.95, say.")
+        middle, reach = float(self.values @ own), half_width(self.plan, own, 1 - gamma)
+        return middle - reach, middle + reach
+
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe record: the values, the plan, its certificate, the time; `inid.verify_record` checks it later."""
         return {
@@ -116,6 +138,17 @@ class Release:
         ]
         more = [f"  ... and {self.values.size - shown_rows} more"] if self.values.size > shown_rows else []
         return "\n".join([head, *lines, *more])
+
+
+def _read_weights(weights: ArrayLike, size: int) -> Floats:
+    """Weights of either sign."""
+    try:
+        own = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        own = np.array(math.nan)
+    if own.shape != (size,) or not np.isfinite(own).all():
+        raise ArgumentError(f"weights must be {size} finite numbers, one per coordinate: pass ones for a total.")
+    return own
 
 
 class Drawn(NamedTuple):

@@ -8,6 +8,7 @@ from inid.planning.curve import laplace_delta_estimate, shrink_factor
 from inid.planning.division import Division, divide, whole_of
 from inid.planning.laplace_bounds import dominated, laplace_divergence, most_by_signs, most_epsilon, mu_squared_above
 from inid.planning.noise_plan import NoisePlan
+from inid.planning.noise_sums import half_width
 from inid.planning.plan import (  # the function: from here on it stands where the module of that name did
     plan,
     plan_independent,
@@ -20,6 +21,7 @@ __all__ = [
     "Comparison",
     "NoisePlan",
     "StaircasePlan",
+    "half_width",
     "plan",
     "plan_for_accuracy",
     "plan_independent",
