@@ -198,7 +198,7 @@ def _log_mgf(blocks: list[_Block], s: float) -> float:
 
 def _later(law: _Sum, last: float) -> float:
     """A bound on what the points after the last one would add: the integral of an envelope that falls."""
-    later = last * _GROWTH ** np.arange(_GROWTHS)
+    later = np.asarray(last * _GROWTH ** np.arange(_GROWTHS), dtype=np.float64)
     later = later[later * law.step <= math.pi] if law.step else later
     return float(law.envelope(later).sum()) * math.log(_GROWTH)
 
