@@ -433,13 +433,23 @@ def check_release(record: Any) -> None:
         )
     charge = record.get("charge", 0)
     if not (
-        isinstance(record["time"], str)
+        _is_time(record["time"])
         and isinstance(record["label"], str)
         and isinstance(record["values"], list)
         and isinstance(charge, int)
         and not isinstance(charge, bool)
     ):
         raise RecordError("the record of a release does not parse: it was changed.")
+
+
+def _is_time(stored: object) -> bool:
+    """Whether a text is a moment as a release writes it."""
+    if not isinstance(stored, str):
+        return False
+    try:
+        return dt.datetime.fromisoformat(stored).isoformat() == stored
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,12 @@ def test_a_record_of_today_is_of_no_earlier_format():
         refused(KINDS["publication"]() | {"inid_publication": number})
 
 
+@pytest.mark.parametrize("time", ["", "yesterday", "2026-11-19T10:00:00+00:00x", "2026-11-19 10:00:00+00:00", 7, None])
+def test_the_time_of_a_release_is_a_moment(time):
+    record = KINDS["statistics"]()
+    refused(record | {"release": record["release"] | {"time": time}})
+
+
 def test_a_forged_combination_is_not_shown():
     record = KINDS["marginals"]()
     for change in (

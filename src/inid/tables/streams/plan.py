@@ -12,7 +12,7 @@ import numpy as np
 
 from inid.accounting import JointCharge
 from inid.arguments import Floats, choice, integer, shown
-from inid.errors import ArgumentError, GuaranteeError
+from inid.errors import ArgumentError, GuaranteeError, RecordError
 from inid.planning import Certificate, NoisePlan
 from inid.planning.noise_plan import aligned, counted
 from inid.promises import Budget, PureDP
@@ -151,6 +151,7 @@ Contributes = int | Literal["every"]
 
 _MOST_PERIODS = 100_000
 _MOST_LINES = 14
+_ROUNDING = 1e-9  # processors round differently
 _SAME = 1.005  # a gain below would be printed as 1 times
 _NO_LEDGER = (
     "no ledger\nan older copy of the stream's file that is put back cannot be noticed so, and voids the promise"
@@ -417,15 +418,12 @@ class StreamPlan:
             names, times = read_periods(record["periods"]), record["contributes"]
             want = cast("Want", choice("want", record["want"], get_args(Want)))
             most = len(names) if times == "every" else int(times)
-            if not 1 <= most <= len(names):
+            if not (times == "every" or type(times) is int) or not 1 <= most <= len(names):
                 raise ArgumentError("in how many periods one person counts was changed.")
-            choice_made = Choice(
-                strategy,
-                independent_periods(len(names), most, noise.mechanism),
-                want,
-                int(record["window"]),
-                *map(float, record["errors"]),
-            )
+            independent, window = independent_periods(len(names), most, noise.mechanism), int(record["window"])
+            if type(record["window"]) is not int or not 1 <= window <= len(names):
+                raise ArgumentError("the window of the stream was changed.")
+            choice_made = Choice(strategy, independent, want, window, *map(float, record["errors"]))
             statistics = tuple((str(name), float(error)) for name, error in record["statistics"])
             question = Statistics.from_dict(record["question"])
             listed = None if record["listed"] is None else choice("listed", record["listed"], get_args(IdKind))
@@ -448,6 +446,9 @@ class StreamPlan:
             if _text(plan.to_dict()) != _text(record):  # before the proof, which takes types for granted
                 raise ArgumentError("what is public about the stream was changed.")
         plan.verify()
+        errors = strategy.error(want, window), independent.error(want, window)
+        if not np.allclose(record["errors"], errors, rtol=_ROUNDING, atol=0.0):
+            raise RecordError("the errors of the stream are not those of its strategy: they were changed.")
         return plan
 
 

@@ -108,9 +108,22 @@ def _rules(record):
     record["rules"] = 999
 
 
+def _gain(record):
+    record["plan"]["errors"][1] *= 2  # would be printed as "independent periods would have twice the error"
+
+
+def _window(record):
+    record["plan"]["window"] = True
+
+
+def _periods_as_text(record):
+    record["plan"]["contributes"] = "1"
+
+
 @pytest.mark.parametrize(
     "change",
     [
+        _gain, _window, _periods_as_text,
         _estimate, _upper, _steps, _of, _level, _missing, _order, _release_left_out, _result_left_out, _added,
         _added_to_a_release, _number_as_text, _number_out_of_range, _true_for_zero, _no_time, _rules,
     ],
