@@ -56,7 +56,8 @@ autodoc_typehints = "signature"
 _HOSTS = (
     "BaseException, Exception, Warning, object, tuple, str, Enum, Optimizer, DataLoader, Module, BaseEstimator, "
     "ClassifierMixin, RegressorMixin, ClusterMixin, TransformerMixin, ClassNamePrefixFeaturesOutMixin, "
-    "OneToOneFeatureMixin, _MetadataRequester, _SetOutputMixin, Trainer, LightningModule, Callback"
+    "OneToOneFeatureMixin, _MetadataRequester, _SetOutputMixin, Trainer, Callback, LightningModule, "
+    "HyperparametersMixin, ModelHooks, DataHooks, CheckpointHooks, _DeviceDtypeModuleMixin"
 )
 autodoc_default_options = {"members": True, "inherited-members": _HOSTS}
 autodoc_preserve_defaults = True
