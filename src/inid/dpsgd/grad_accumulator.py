@@ -72,7 +72,7 @@ class GradAccumulator:
             return
         storable = rule.total is not None or not self._circumstances(unit)[0]
         positions = inputs.reshape(forward.examples, -1, inputs.shape[-1])
-        grads = ghost_product(positions, back, kept=storable) if rule.by_length else None
+        grads = ghost_product(positions, back, stored=storable) if rule.by_length else None
         if grads is not None and parameter not in self.lost:
             self.lost[parameter] = loss_of(grads, parameter.shape)
         self.add(forward, parameter, grads or DenseGrads((back.mT @ positions).flatten(1)))
@@ -173,7 +173,9 @@ class GradAccumulator:
         unit = units[0]
         alone, tied = self._circumstances(unit)
         storable = self._state.rule.total is not None or not alone
-        grads = ghost_grads(_sampler(unit), unit.layer, inputs, gradients, kept=storable, tied=tied, layers=len(units))
+        grads = ghost_grads(
+            _sampler(unit), unit.layer, inputs, gradients, stored=storable, tied=tied, layers=len(units)
+        )
         if grads is not None and "weight" in unit.parameters:
             weights = [each.parameters["weight"] for each in units]
             if any(weight not in self.lost for weight in weights):

@@ -399,10 +399,10 @@ class PrivateOptimizer(torch.optim.Optimizer):
         return f"<PrivateOptimizer: {type(self.original).__name__}, {len(self.groups)} groups, {self.accountant!r}>"
 
 
-def step_summary(names: Sequence[str], thresholds: Sequence[float], made: NoisePlan, lost: Mapping[int, float]) -> str:
+def step_summary(names: Sequence[str], thresholds: Sequence[float], plan: NoisePlan, lost: Mapping[int, float]) -> str:
     """A table of the groups of a step."""
     lines = [["group", "size", "threshold", "noise scale", "signal lost"]]
-    for at, (name, threshold, (scale, size)) in enumerate(zip(names, thresholds, made.runs, strict=True)):
+    for at, (name, threshold, (scale, size)) in enumerate(zip(names, thresholds, plan.runs, strict=True)):
         shown = f"{100 * lost[at]:.2g} %" if lost.get(at) else "none"
         lines.append([name, f"{size:,}", f"{threshold:.6g}", f"{scale:.6g}", shown])
     return "\n".join(aligned(lines, left=1))

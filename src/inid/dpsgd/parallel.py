@@ -266,7 +266,7 @@ class _ShardedSums(Sums):
         groups: Sequence[Sequence[nn.Parameter]],
         counts: Sequence[int],
     ) -> None:
-        super().__init__(sizes, dtype, device, held=sum(counts))
+        super().__init__(sizes, dtype, device, size=sum(counts))
         self._groups, self._held = groups, [0, *accumulate(counts)]
         self._whole: dict[int, Tensor] = {}
 

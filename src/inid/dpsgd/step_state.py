@@ -115,15 +115,15 @@ class ForwardPass:
         if node is not None and node.name() == "ToCopyBackward0" and not tensor._version:  # noqa: SLF001 - as above
             cast_of = tuple(node.next_functions[0])
         for output in self.outputs:
-            own = output.tensor
-            edge = (own.grad_fn, own.output_nr)
-            if tensor is own or (cast_of == edge and tensor.shape == own.shape):
-                if own._version != output.version:  # noqa: SLF001 - as above
+            edges = output.tensor
+            edge = (edges.grad_fn, edges.output_nr)
+            if tensor is edges or (cast_of == edge and tensor.shape == edges.shape):
+                if edges._version != output.version:  # noqa: SLF001 - as above
                     raise GuaranteeError(
                         "an output was written over in place between the forward and the loss, so that its rows may "
                         "have met: hand over the module's outputs as they came; calculate inside loss_fn."
                     )
-                if _hooks(own) > output.hooks or (tensor is not own and _hooks(tensor)):
+                if _hooks(edges) > output.hooks or (tensor is not edges and _hooks(tensor)):
                     raise GuaranteeError(
                         "a hook was put on an output outside the forward of the private module, where it could carry "
                         "one row's gradient into others: register it inside the forward, where it is checked."
@@ -189,13 +189,13 @@ def graph_hook(collect: Callable[..., None], forward_pass: ForwardPass, *others:
 
     The method's object and the forward are not kept. They are there for the latest forward of a training.
     """
-    held, turn_there = WeakMethod(collect), ref(forward_pass)
+    weak_collect, turn_there = WeakMethod(collect), ref(forward_pass)
 
     def hook(*come: Any) -> None:
-        found, at = held(), turn_there()
-        if found is None or at is None:
+        collector, at = weak_collect(), turn_there()
+        if collector is None or at is None:
             raise GuaranteeError(EARLIER)
-        found(at, *others, *come)
+        collector(at, *others, *come)
 
     return hook
 

@@ -76,7 +76,7 @@ class Sums:
     """The clipped sums of one step so far."""
 
     def __init__(
-        self, sizes: Sequence[Sequence[int]], dtype: torch.dtype, device: torch.device, held: int | None = None
+        self, sizes: Sequence[Sequence[int]], dtype: torch.dtype, device: torch.device, size: int | None = None
     ) -> None:
         self._sizes = sizes
         self._starts = [0, *accumulate(sum(group) for group in sizes)]
@@ -84,7 +84,7 @@ class Sums:
         self._norms: list[tuple[int, Tensor]] = []
         self._masks: dict[int, Tensor] = {}
         self._repeated: dict[int, Tensor] = {}
-        self.flat = torch.zeros(self._starts[-1] if held is None else held, dtype=dtype, device=device)
+        self.flat = torch.zeros(self._starts[-1] if size is None else size, dtype=dtype, device=device)
         self.inside = torch.zeros(len(sizes), dtype=torch.float64, device=device)
         self.examples = 0
         self.begun = False

@@ -215,9 +215,9 @@ def sum_of_uses(one: GradSamples, other: GradSamples) -> GradSamples:
     return DenseGrads(one.dense() + other.dense())
 
 
-def _kept_short(square: Tensor, whole: Tensor, part: float) -> Tensor:
+def _kept_short(square: Tensor, absolute: Tensor, part: float) -> Tensor:
     """A bound on the squared norm for which S is at most so many times the norm, where the allowance alone is not."""
-    return square if part * _LONGEST >= 1 else torch.maximum(square, (whole / _LONGEST).square())
+    return square if part * _LONGEST >= 1 else torch.maximum(square, (absolute / _LONGEST).square())
 
 
 def _alike(one: PositionGrads | LookupGrads, other: PositionGrads | LookupGrads) -> bool:
@@ -239,31 +239,31 @@ def ghost_grads(
     inputs: Tensor,
     gradients: Tensor,
     *,
-    kept: bool,
+    stored: bool,
     tied: bool,
     layers: int = 1,
 ) -> dict[str, GradSamples] | None:
     """The gradients of a layer's parameters without writing them down, or None where that does not pay."""
     if sampler.ghost is None or gradients.dtype not in _KINDS:
         return None
-    return sampler.ghost(layer, inputs, gradients, kept=kept, tied=tied, layers=layers)
+    return sampler.ghost(layer, inputs, gradients, stored=stored, tied=tied, layers=layers)
 
 
-def ghost_product(inputs: Tensor, gradients: Tensor, *, kept: bool, layers: int = 1) -> PositionGrads | None:
+def ghost_product(inputs: Tensor, gradients: Tensor, *, stored: bool, layers: int = 1) -> PositionGrads | None:
     """The gradients of a weight over positions without writing them down, or None where that does not pay."""
-    pays = gradients.dtype in _KINDS and _pays(gradients, inputs.shape[-1], layers, kept=kept)
+    pays = gradients.dtype in _KINDS and _pays(gradients, inputs.shape[-1], layers, stored=stored)
     return PositionGrads(gradients, inputs) if pays else None
 
 
 def ghost_linear(
-    layer: nn.Module, inputs: Tensor, gradients: Tensor, *, kept: bool, tied: bool, layers: int
+    layer: nn.Module, inputs: Tensor, gradients: Tensor, *, stored: bool, tied: bool, layers: int
 ) -> dict[str, GradSamples] | None:
     """A linear layer over positions."""
     del tied
     if inputs.ndim <= 2:
         return None
     back = gradients.flatten(1, -2)
-    grads = ghost_product(inputs.flatten(1, -2), back, kept=kept, layers=layers)
+    grads = ghost_product(inputs.flatten(1, -2), back, stored=stored, layers=layers)
     if grads is None:
         return None
     grads_of: dict[str, GradSamples] = {"weight": grads}
@@ -271,10 +271,10 @@ def ghost_linear(
 
 
 def ghost_transposed(
-    layer: nn.Module, inputs: Tensor, gradients: Tensor, *, kept: bool, tied: bool, layers: int
+    layer: nn.Module, inputs: Tensor, gradients: Tensor, *, stored: bool, tied: bool, layers: int
 ) -> dict[str, GradSamples] | None:
     """The same with a weight that is stored transposed: sum_t a_t g_t^T."""
-    grads_of = ghost_linear(layer, inputs, gradients, kept=kept, tied=tied, layers=layers)
+    grads_of = ghost_linear(layer, inputs, gradients, stored=stored, tied=tied, layers=layers)
     if grads_of is None:
         return None
     weight = cast("PositionGrads", grads_of["weight"])
@@ -282,27 +282,29 @@ def ghost_transposed(
 
 
 def ghost_convolution(
-    layer: nn.Module, inputs: Tensor, gradients: Tensor, *, kept: bool, tied: bool, layers: int
+    layer: nn.Module, inputs: Tensor, gradients: Tensor, *, stored: bool, tied: bool, layers: int
 ) -> dict[str, GradSamples] | None:
     """A convolution in one group of channels."""
-    del kept, tied
+    del stored, tied
     assert isinstance(layer, (nn.Conv1d, nn.Conv2d))  # noqa: S101 - for the type checker: the table of samplers says so
     if layer.groups != 1:
         return None
     back = gradients.flatten(2)
     # The windows that each position met would have to be laid out first: writing gradients down is cheaper even where
     # they stay until the norm is known (ResNet-20 on an H200: a step with ghost clipping took several times as long).
-    if not _pays(back.mT, layer.weight.shape[1:].numel(), layers, kept=False):
+    if not _pays(back.mT, layer.weight.shape[1:].numel(), layers, stored=False):
         return None
-    grads_of: dict[str, GradSamples] = {"weight": PositionGrads(back.mT, inputs, lambda met: _windows(layer, met))}
+    grads_of: dict[str, GradSamples] = {
+        "weight": PositionGrads(back.mT, inputs, lambda images: _windows(layer, images))
+    }
     return grads_of if layer.bias is None else {**grads_of, "bias": _added(back, 2)}
 
 
 def ghost_embedding(
-    layer: nn.Module, inputs: Tensor, gradients: Tensor, *, kept: bool, tied: bool, layers: int
+    layer: nn.Module, inputs: Tensor, gradients: Tensor, *, stored: bool, tied: bool, layers: int
 ) -> dict[str, GradSamples] | None:
     """A table of vectors."""
-    del kept, layers
+    del stored, layers
     assert isinstance(layer, nn.Embedding)  # noqa: S101 - as above
     if not (gradients.is_cuda or tied):
         return None
@@ -312,11 +314,13 @@ def ghost_embedding(
     return {"weight": LookupGrads(tokens, gradients.reshape(*tokens.shape, -1), layer.num_embeddings)}
 
 
-def _pays(gradients: Tensor, met: int, layers: int, *, kept: bool) -> bool:
+def _pays(gradients: Tensor, inputs_size: int, layers: int, *, stored: bool) -> bool:
     count, positions, outputs_size = gradients.shape[0] // layers, *gradients.shape[1:]
     # Gradients that stay until the norm of all layers is known add up; those of one layer are dropped at once.
-    most = positions * (met + outputs_size) // (4 if kept else 1)
-    return count * met * outputs_size > _FEW and (met * outputs_size > most or count * met * outputs_size > _MANY)
+    most = positions * (inputs_size + outputs_size) // (4 if stored else 1)
+    return count * inputs_size * outputs_size > _FEW and (
+        inputs_size * outputs_size > most or count * inputs_size * outputs_size > _MANY
+    )
 
 
 def _added(gradients: Tensor, over: int) -> DenseGrads:
@@ -355,7 +359,7 @@ def loss_of(grads: GradSamples, shape: torch.Size) -> float:
     return typical_loss(positions, shape[1:].numel(), shape[0], grads.gradients.dtype)
 
 
-def typical_loss(positions: int, met: int, made: int, kind: torch.dtype = torch.float32) -> float:
+def typical_loss(positions: int, inputs_size: int, outputs_size: int, kind: torch.dtype = torch.float32) -> float:
     """By how much the allowances shorten a clipped gradient, for positions whose gradients are at right angles.
 
     Then S is sqrt(T) times the norm. Positions that agree lose less (S is the norm), those that cancel more. It depends
@@ -363,8 +367,8 @@ def typical_loss(positions: int, met: int, made: int, kind: torch.dtype = torch.
     """
     ratio, rounding = math.sqrt(positions), argument_rounding(kind)
     u = rounded_product(UNIT[kind], rounding, accumulated(positions, kind))
-    if positions * (met + made) < met * made and not rounding:
-        kappa = (1 + chunked(met, CHUNKS[kind], kind)) * (1 + chunked(made, CHUNKS[kind], kind)) - 1
+    if positions * (inputs_size + outputs_size) < inputs_size * outputs_size and not rounding:
+        kappa = (1 + chunked(inputs_size, CHUNKS[kind], kind)) * (1 + chunked(outputs_size, CHUNKS[kind], kind)) - 1
         return 1 - 1 / (math.sqrt(1 + kappa * ratio**2) + u * ratio)
     gamma = rounded_product(0.0, rounding, accumulated(positions, kind))
     return 1 - 1 / (1 + (u + gamma) * ratio)

@@ -147,9 +147,9 @@ class AttributeSnapshot:
         elif is_plain_object(value):
             self._note(vars(value), depth)
 
-    def _look_into(self, holder: Any, held: Any, values: list[Any], depth: int) -> None:
+    def _look_into(self, holder: Any, value: Any, values: list[Any], depth: int) -> None:
         if holder is not None:
-            self._holders.append((holder, held, frozenset()))
+            self._holders.append((holder, value, frozenset()))
         self._leaves.append(len(values))
         for each in values:
             self._note(each, depth + 1)
@@ -176,20 +176,20 @@ def is_plain_object(value: Any) -> bool:
     return hasattr(value, "__dict__") and kind.__module__.partition(".")[0] not in _LIBRARIES
 
 
-def _refill(holder: Any, held: Any, besides: frozenset[str]) -> None:
+def _refill(holder: Any, contents: Any, besides: frozenset[str]) -> None:
     """Let a container hold again what it held, where it does not; a dict also what it has besides."""
     if isinstance(holder, dict):
-        for name in holder.keys() - held.keys() - besides:
+        for name in holder.keys() - contents.keys() - besides:
             del holder[name]
-        for name, value in held.items():
+        for name, value in contents.items():
             if name not in holder or holder[name] is not value:
                 holder[name] = value
     elif isinstance(holder, set):
-        holder.intersection_update(held)
-        holder.update(held)
-    elif len(holder) != len(held) or any(one is not other for one, other in zip(holder, held, strict=True)):
+        holder.intersection_update(contents)
+        holder.update(contents)
+    elif len(holder) != len(contents) or any(one is not other for one, other in zip(holder, contents, strict=True)):
         holder.clear()
-        holder.extend(held)
+        holder.extend(contents)
 
 
 def _alike(one: Any, other: Any, known: set[int] | None) -> bool:

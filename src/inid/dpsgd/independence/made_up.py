@@ -49,18 +49,18 @@ class MadeUp:
     @property
     def kinds(self) -> list[str]:
         """What can be planted in these batches."""
-        rows = [leaf for leaf, own in zip(self._leaves, self._split, strict=True) if own]
+        rows = [leaf for leaf, is_split in zip(self._leaves, self._split, strict=True) if is_split]
         real = any(leaf.is_floating_point() or leaf.is_complex() for leaf in rows)
-        whole = [leaf for leaf in rows if not (leaf.is_floating_point() or leaf.is_complex())]
-        wide = any(leaf.shape[1:].numel() > 1 for leaf in whole)
-        masks = any(role.mask for role, own in zip(self._roles, self._split, strict=True) if own)
+        integral = [leaf for leaf in rows if not (leaf.is_floating_point() or leaf.is_complex())]
+        wide = any(leaf.shape[1:].numel() > 1 for leaf in integral)
+        masks = any(role.mask for role, is_split in zip(self._roles, self._split, strict=True) if is_split)
         if self._given is not None:  # whole numbers that are valid are known to the user alone
             return ["other values", *(_REAL if real else ())]
         return [
             *(_REAL if real else ()),
             *(("padding", "one token") if wide else ()),
             *(("gaps",) if masks else ()),
-            *(("one label",) if whole else ()),
+            *(("one label",) if integral else ()),
         ]
 
     def learn_ranges(self, module: nn.Module, called: Callable[[Batch], object]) -> None:
@@ -92,11 +92,11 @@ class MadeUp:
     ) -> Batch:
         """A batch of so many rows; of a base the rows besides `others` stay as they are."""
         if self._given is not None:
-            made = self._of_given(rows, seed, kind)
+            leaves = self._of_given(rows, seed, kind)
         else:
-            made = [
-                _made_up(leaf, role, rows, _SEEDS * seed + at, kind) if own else leaf
-                for at, (leaf, role, own) in enumerate(zip(self._leaves, self._roles, self._split, strict=True))
+            leaves = [
+                _made_up(leaf, role, rows, _SEEDS * seed + at, kind) if is_split else leaf
+                for at, (leaf, role, is_split) in enumerate(zip(self._leaves, self._roles, self._split, strict=True))
             ]
         if base is not None:
             which = torch.tensor(list(others), dtype=torch.long, device="cpu")
@@ -104,16 +104,16 @@ class MadeUp:
             pivot = max(set(range(rows)) - set(others), default=None)
             if kind in _COPIED and pivot is not None:  # all go the same way, and whatever has room for some is full
                 draw = torch.Generator().manual_seed(seed)
-                made = [
-                    _planted(stay[[pivot] * rows], draw, kind) if own and stay.is_floating_point() else new
-                    for stay, new, own in zip(stays, made, self._split, strict=True)
+                leaves = [
+                    _planted(stay[[pivot] * rows], draw, kind) if is_split and stay.is_floating_point() else new
+                    for stay, new, is_split in zip(stays, leaves, self._split, strict=True)
                 ]
-            made = [
-                _with_rows(stay, new, which) if own else new
-                for stay, new, own in zip(stays, made, self._split, strict=True)
+            leaves = [
+                _with_rows(stay, new, which) if is_split else new
+                for stay, new, is_split in zip(stays, leaves, self._split, strict=True)
             ]
-        whole: Batch = pytree.tree_unflatten(made, self._form)
-        return whole
+        made_batch: Batch = pytree.tree_unflatten(leaves, self._form)
+        return made_batch
 
     def _of_given(self, rows: int, seed: int, kind: str) -> list[Any]:
         tensors = [leaf for leaf in pytree.tree_leaves(self._given) if isinstance(leaf, Tensor)]
@@ -126,8 +126,10 @@ class MadeUp:
         places = torch.arange(rows, device="cpu") + seed
         draw = torch.Generator().manual_seed(seed)
         return [
-            _planted((each := next(given))[(places % len(each)).to(each.device)].to(leaf), draw, kind) if own else leaf
-            for leaf, own in zip(self._leaves, self._split, strict=True)
+            _planted((each := next(given))[(places % len(each)).to(each.device)].to(leaf), draw, kind)
+            if is_split
+            else leaf
+            for leaf, is_split in zip(self._leaves, self._split, strict=True)
         ]
 
 
@@ -136,9 +138,9 @@ def _kind_of(leaf: object) -> torch.dtype | None:
 
 
 def _with_rows(stay: Tensor, new: Tensor, which: Tensor) -> Tensor:
-    made = stay.clone()
-    made[which.to(made.device)] = new[which.to(new.device)]
-    return made
+    mixed = stay.clone()
+    mixed[which.to(mixed.device)] = new[which.to(new.device)]
+    return mixed
 
 
 _COPIED = ("negative values", "times 2^10")  # kinds of which others are copies of a pivot, times a number
@@ -160,42 +162,44 @@ def _made_up(leaf: Tensor, role: Role, rows: int, seed: int, kind: str) -> Tenso
     if length == 1:  # a label for each
         kinds = torch.arange(rows, device="cpu") + seed
         return ((kinds * 0 if kind in {"one label", "reverse"} else kinds) % max(role.below, 1)).view(shape).to(leaf)
-    made = torch.randint(0, role.below, shape, generator=draw, device="cpu")
+    tensor = torch.randint(0, role.below, shape, generator=draw, device="cpu")
     usual = next((token for token in range(role.below) if token not in role.padding), 0)
     for token in role.padding:
-        made[made == token] = usual
+        tensor[tensor == token] = usual
     if kind == "one token":
-        made = made.flatten(1)[:, :1].expand(rows, length).reshape(shape)
+        tensor = tensor.flatten(1)[:, :1].expand(rows, length).reshape(shape)
     elif kind in {"padding", "reverse"}:
-        made = made.masked_fill(_ends(shape, draw), min(max(role.padding), role.below - 1))
-    return made.to(leaf)
+        tensor = tensor.masked_fill(_ends(shape, draw), min(max(role.padding), role.below - 1))
+    return tensor.to(leaf)
 
 
 def _ends(shape: tuple[int, ...], draw: torch.Generator) -> Tensor:
     """Where rows are padded at their end: from one to all but one of the positions, in different numbers."""
     positions = shape[1]
-    kept = torch.randint(1, max(positions, 2), (shape[0],), generator=draw, device="cpu")
-    places = torch.arange(positions, device="cpu") >= kept[:, None]
+    lengths = torch.randint(1, max(positions, 2), (shape[0],), generator=draw, device="cpu")
+    places = torch.arange(positions, device="cpu") >= lengths[:, None]
     return places.view(shape[0], positions, *[1] * (len(shape) - 2)).expand(shape)
 
 
 def _real(leaf: Tensor, shape: tuple[int, ...], draw: torch.Generator, kind: str) -> Tensor:
-    made = torch.rand(shape, generator=draw, dtype=torch.float64, device="cpu") / 2
+    tensor = torch.rand(shape, generator=draw, dtype=torch.float64, device="cpu") / 2
     if kind in {"negative values", "reverse"}:
-        made += 2.0**-4
+        tensor += 2.0**-4
     if leaf.is_complex():
-        made = torch.complex(made, made.flip(-1))
-    return _planted(made, draw, kind, leaf.dtype).to(leaf)
+        tensor = torch.complex(tensor, tensor.flip(-1))
+    return _planted(tensor, draw, kind, leaf.dtype).to(leaf)
 
 
-def _planted(made: Tensor, draw: torch.Generator, kind: str, dtype: torch.dtype | None = None) -> Tensor:
+def _planted(tensor: Tensor, draw: torch.Generator, kind: str, dtype: torch.dtype | None = None) -> Tensor:
     """Real numbers of some kind in the place of others."""
-    if not (made.is_floating_point() or made.is_complex()):
-        return made
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        return tensor
     if kind in {"NaN", "infinities", "reverse, with gaps"}:
-        planted, signs = (torch.rand(made.shape, generator=draw, device="cpu").to(made.device) < 0.5 for _ in range(2))
-        endless = torch.where(signs, -torch.inf, torch.inf).to(made.dtype)
-        return torch.where(planted, endless if kind == "infinities" else torch.full_like(made, torch.nan), made)
-    much = 2.0**10 if (dtype or made.dtype) in _NARROW else 2.0**20
+        planted, signs = (
+            torch.rand(tensor.shape, generator=draw, device="cpu").to(tensor.device) < 0.5 for _ in range(2)
+        )
+        endless = torch.where(signs, -torch.inf, torch.inf).to(tensor.dtype)
+        return torch.where(planted, endless if kind == "infinities" else torch.full_like(tensor, torch.nan), tensor)
+    much = 2.0**10 if (dtype or tensor.dtype) in _NARROW else 2.0**20
     factors = {"times 2^-10": 2.0**-10, "times 2^10": 2.0**10, "times 2^20": much}
-    return made * (factors | {"negative values": -(2.0**4), "reverse": -(2.0**10)}).get(kind, 1.0)
+    return tensor * (factors | {"negative values": -(2.0**4), "reverse": -(2.0**10)}).get(kind, 1.0)

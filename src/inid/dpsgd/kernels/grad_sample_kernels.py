@@ -165,7 +165,7 @@ def square_sums(grads: Tensor) -> Tensor:
 
 
 def norms_and_shares(
-    squares: list[Tensor], whole: Tensor | None, part: float, least: float, cut: float, padding: Tensor | None
+    squares: list[Tensor], absolute: Tensor | None, part: float, least: float, cut: float, padding: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """What `gpu_clipping.shares` says."""
     first, second = squares[0].contiguous(), squares[-1].contiguous()
@@ -175,7 +175,7 @@ def norms_and_shares(
     share_kernel[(count,)](
         first,
         second,
-        norms if whole is None else whole,
+        norms if absolute is None else absolute,
         norms if padding is None else padding.view(torch.uint8),
         norms,
         shares,
@@ -185,7 +185,7 @@ def norms_and_shares(
         least,
         cut,
         SECOND=len(squares) > 1,
-        WHOLE=whole is not None,
+        WHOLE=absolute is not None,
         PADDED=padding is not None,
         TILE=16 if max(first.shape[1], second.shape[1]) <= 16 else 128,
     )

@@ -40,16 +40,16 @@ class FrozenModule:
             return self.module(*args, **kwargs)
         rows = rows_in(args, kwargs)
         device = cast("Tensor", first_tensor(args, kwargs)).device
-        look = self._looks.setdefault(device, Independence(self.module, device, self._drawn))
+        check = self._looks.setdefault(device, Independence(self.module, device, self._drawn))
         key = signature_of(args, kwargs, rows, training=self.module.training)
         self._calls[key] += 1
         if self._calls[key].bit_count() == 1:
-            self._plans[key] = look.plan(
+            self._plans[key] = check.plan(
                 cast("PerExampleGradients", self), args, kwargs, rows, full=key not in self._plans
             )
         output = self.module(*args, **kwargs)
-        made = zip(output_leaves(output), self._plans[key].output, strict=False)
-        self._drawn.add(leaf for leaf, along in made if along == 0)
+        outputs = zip(output_leaves(output), self._plans[key].output, strict=False)
+        self._drawn.add(leaf for leaf, along in outputs if along == 0)
         return output
 
     def shapes(self, args: tuple[Any, ...], kwargs: dict[str, Any], _trace: object) -> list[Any]:

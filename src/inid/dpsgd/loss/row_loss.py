@@ -129,11 +129,11 @@ class RowLoss:
         if losses is None:
             reads = None if forward is None else _Reads([*rows.leaves, *(each for each, _ in self._drawn.tensors)])
 
-            def one(*own: Any) -> Any:
+            def one(*example: Any) -> Any:
                 if reads is None:
-                    return loss_fn(*_opened(own, rows.form))
-                with reads.of_row(own):
-                    return loss_fn(*_opened(own, rows.form))
+                    return loss_fn(*_opened(example, rows.form))
+                with reads.of_row(example):
+                    return loss_fn(*_opened(example, rows.form))
 
             losses = self._by_rows(loss_fn, one, apart, rows)
             if reads is not None:
@@ -235,10 +235,10 @@ class _Reads(TorchFunctionMode):
         self._own: dict[int, Tensor] = {}
         self._before: dict[int, Tensor] = {}  # what was made of earlier rows
 
-    def of_row(self, own: Sequence[Any]) -> "_Reads":
+    def of_row(self, leaves: Sequence[Any]) -> "_Reads":
         """Begin with the next row, or with all of them under `vmap`."""
         self._before |= self._own
-        self._own = {id(leaf): leaf for leaf in own if isinstance(leaf, Tensor)}
+        self._own = {id(leaf): leaf for leaf in leaves if isinstance(leaf, Tensor)}
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -344,15 +344,15 @@ def known_loss(loss_fn: Callable[..., Any], outputs: Any, targets: tuple[Any, ..
     if not isinstance(outputs, Tensor) or not isinstance(target, Tensor):
         return None
     if function is per_example_loss:
-        made: Tensor = per_example_loss(outputs, target, **settings)
-        return made
+        losses: Tensor = per_example_loss(outputs, target, **settings)
+        return losses
     if function is functional.cross_entropy and not {"size_average", "reduce"} & settings.keys():
         check_weights(outputs[0], target[0], **settings)
         if settings.get("reduction", "mean") not in {"mean", "sum"} or outputs.ndim not in {2, 3}:
             return None
         if target.shape in {outputs.shape, outputs.shape[:-1]}:
-            whole = (outputs, target) if outputs.ndim == 3 else (outputs.unsqueeze(1), target.unsqueeze(1))
-            return _cross_entropy(*whole, **settings)
+            flattened = (outputs, target) if outputs.ndim == 3 else (outputs.unsqueeze(1), target.unsqueeze(1))
+            return _cross_entropy(*flattened, **settings)
     if function in _ELEMENTWISE.values() and outputs.shape == target.shape and outputs.ndim > 1:
         return _elementwise(function, outputs, target, **settings)
     return None
@@ -380,8 +380,8 @@ def _cross_entropy(
     counted = labels != settings.get("ignore_index", -100)
     shares = counted if weight is None else weight[labels.where(counted, 0)] * counted
     total = shares.sum(1)
-    made: Tensor = losses / total.where(total > 0, 1)
-    return made
+    mean: Tensor = losses / total.where(total > 0, 1)
+    return mean
 
 
 def _elementwise(

@@ -130,9 +130,9 @@ class BatchState:
         self.used, self.fresh = self.batch, False
         return self.placed
 
-    def check_order(self, seen: bool = True) -> None:
+    def check_order(self, is_used: bool = True) -> None:
         """Refuse to train on a batch while another one is out, or was passed over."""
-        if self.ahead or not seen:
+        if self.ahead or not is_used:
             self.refused = True
             raise GuaranteeError(
                 "a physical batch was handed out and passed over, or the loader is read ahead of the training; then it "

@@ -146,13 +146,15 @@ def test_adaptive_thresholds_get_their_norms(seen):
 def test_rows_are_written_where_they_are_short_or_few():
     layer, few = nn.Linear(700, 800), torch.randn(2, 3, 800)
     rule = grad_sampler_of(layer)
-    assert ghost_grads(rule, layer, torch.randn(2, 3, 700), few, kept=False, tied=False) is None
-    assert ghost_grads(rule, layer, torch.randn(9, 3, 700), torch.randn(9, 3, 800), kept=False, tied=False) is not None
+    assert ghost_grads(rule, layer, torch.randn(2, 3, 700), few, stored=False, tied=False) is None
+    assert (
+        ghost_grads(rule, layer, torch.randn(9, 3, 700), torch.randn(9, 3, 800), stored=False, tied=False) is not None
+    )
     long = torch.randn(9, 400, 800)
-    assert ghost_grads(rule, layer, torch.randn(9, 400, 700), long, kept=False, tied=False) is None
-    assert ghost_grads(rule, layer, torch.randn(9, 400, 700), long, kept=True, tied=False) is not None
+    assert ghost_grads(rule, layer, torch.randn(9, 400, 700), long, stored=False, tied=False) is None
+    assert ghost_grads(rule, layer, torch.randn(9, 400, 700), long, stored=True, tied=False) is not None
     half = torch.randn(9, 3, 800).half()
-    assert ghost_grads(rule, layer, torch.randn(9, 3, 700).half(), half, kept=False, tied=False) is None
+    assert ghost_grads(rule, layer, torch.randn(9, 3, 700).half(), half, stored=False, tied=False) is None
 
 
 def test_the_typical_loss_is_what_positions_at_right_angles_lose():
