@@ -23,6 +23,7 @@ The rules, with d a difference between neighbouring tables:
                       Q(eps/mu - mu/2) - exp(eps) Q(eps/mu + mu/2) <= delta, Q the normal distribution's upper tail
     box               every |d_i| <= limit_i: sum limit_i / beta_i, sum limit_i^2 / sigma_i^2
     staircase noise   blocks of a box: prod of the blocks' ratios >= exp(-e) is e-DP, see `read_blocks`
+    partitions        at most `moves` times the numbers of one cell of each: l1 groups of moves * limit
     groups            every group's norm <= its limit C: l1 norm C / min beta and C^2 / min sigma^2; l2 norm
                       C sqrt(sum 1 / beta_i^2) and C^2 / min sigma^2; groups add up. A ball is one group.
 """
@@ -46,6 +47,7 @@ MOST_RATIOS, MOST_EXPONENT = 1000, 1000  # of Laplace noise, up to which its own
 
 PLAN = {"inid", "sensitivity", "budget", "mechanism", "allocation", "order", "weights", "scales"}
 SET = {"kind", "limits", "counts", "norm", "l1", "l2", "total", "labels", "neighbours"}
+PARTITIONS = {"boxes", "moves"}  # what a set of that kind has beside
 BLOCK = ("numbers", "reaches", "offsets")
 PROMISES = {"PureDP": ["epsilon"], "ApproxDP": ["epsilon", "delta"], "GaussianDP": ["mu"], "ZCDP": ["rho"]}
 PROMISES["RenyiDP"] = ["order", "divergence"]
@@ -107,10 +109,9 @@ def _power(x: Fraction, count: int, bits: int) -> Fraction:
 
 
 def exp_bounds(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
-    """Fractions around exp(x), with about `bits` correct bits.
+    """Fractions around exp(x), with about `bits` correct bits: Taylor's series of y = x / 2^s <= 1/2, and s squarings.
 
-    exp(x) = exp(y)^(2^s) with 0 <= y <= 1/2: Taylor's series, whose rest after n terms is at most the last term, and
-    s squarings, each rounded outwards.
+    The series' rest after n terms is at most the last term, and each squaring is rounded outwards.
     """
     if x < 0:
         low, high = exp_bounds(-x, bits)
@@ -203,7 +204,7 @@ def _log2(x: Fraction) -> int:
 def laplace_is_gaussian(epsilon: Fraction, squared: Fraction, *, laplace: bool = True) -> bool:
     """Whether Laplace noise of one ratio epsilon is mu-GDP with mu^2 = `squared`: 2 Q(mu/2) <= exp(-epsilon/2).
 
-    Whatever is epsilon-DP, not by Laplace noise, is mu-GDP for Q(mu/2) <= 1 / (1 + exp(epsilon)).
+    Any other epsilon-DP noise is mu-GDP for Q(mu/2) <= 1 / (1 + exp(epsilon)).
     """
     if not epsilon:
         return True
@@ -218,9 +219,8 @@ def laplace_is_gaussian(epsilon: Fraction, squared: Fraction, *, laplace: bool =
 def laplace_renyi(ratios: list[tuple[Fraction, int]], order: int) -> Fraction:
     """A Renyi divergence of Laplace noise of these independent ratios, at a whole order; never below the truth.
 
-    One ratio e has E exp(s L) = [(s+1) exp(s e) + s exp(-(s+1) e)] / (2s+1) with s = order - 1; independent ones
-    multiply, and the divergence is log(product) / s. Whatever is e-DP has at most e, and at most order e^2 / 2 (Bun and
-    Steinke 2016, Proposition 3.3).
+    One ratio e has E exp(s L) = [(s+1) exp(s e) + s exp(-(s+1) e)] / (2s+1), s = order - 1; independent ones multiply,
+    and the divergence is log(product) / s. Any e-DP has at most e and order e^2 / 2 (Bun and Steinke 2016, 3.3).
     """
     total, s = sum((e * count for e, count in ratios), Fraction(0)), order - 1
     simple = min(total, order * total * total / 2)
@@ -331,9 +331,10 @@ def read_plan(record: object) -> Plan:
     staircase = isinstance(record, dict) and record.get("mechanism") == "staircase"
     fields = _has(record, PLAN - {"scales"} | {"grid", "blocks"} if staircase else PLAN, "a plan")
     _require(fields["inid"] == FORMAT and fields["inid"] is not True, f"a plan must have the format {FORMAT}")
-    area = _has(fields["sensitivity"], SET, "a sensitivity set")
+    several = isinstance(fields["sensitivity"], dict) and fields["sensitivity"].get("kind") == "partitions"
+    area = _has(fields["sensitivity"], SET | (PARTITIONS if several else set()), "a sensitivity set")
     kind, norm, labels, weights = area["kind"], area["norm"], area["labels"], fields["weights"]
-    _cover(kind in ("box", "ball", "groups"), f"a set of the kind {str(kind)[:40]!r}")
+    _cover(kind in ("box", "ball", "groups", "partitions"), f"a set of the kind {str(kind)[:40]!r}")
     limits = _numbers(area["limits"], "limits")
     counts = _counts(area["counts"], len(limits))
     dimension = sum(counts)
@@ -342,50 +343,71 @@ def read_plan(record: object) -> Plan:
     distinct = labels is None or (named and len(labels) == len(limits) == len(set(labels)))
     _require(distinct, "labels must be one distinct word for each limit")
     _cover(all(area[cap] is None for cap in ("l1", "l2", "total")), "a set with caps")
-    normed = norm is None if kind == "box" else norm in (1, 2) and area["counts"] is not None
-    _require(normed, "groups and balls have the norm 1 or 2, and sizes; a box has no norm")
+    normed = norm is None if several or kind == "box" else norm in (1, 2) and area["counts"] is not None
+    _require(normed, "groups and balls have the norm 1 or 2, and sizes; boxes have no norm")
     _require(kind != "ball" or (len(limits) == 1 and labels is None), "a ball has one limit, and no labels")
     _require(1 <= _number(fields["order"], "the order") <= 10**6, "a plan must have an order of at least 1")
     _require(fields["allocation"] in ALLOCATIONS, "a plan must have a known allocation")
     many = len(limits) if weights is None else len(_numbers(weights, "weights", positive=True))
     scales = [Fraction(1)] * many if staircase else _numbers(fields["scales"], "scales")
-    _require(len(scales) == many and many in (len(limits), dimension), "scales must be one for each limit or weight")
+    part = read_partitions(area, counts) if several else [(0, 1)] * len(limits)
+    _require(
+        len(scales) == many and many in (len(limits), len(limits) if several else dimension),
+        "scales must be one for each limit or weight",
+    )
     _cover(dimension <= MOST_COORDINATES, f"more than {MOST_COORDINATES} coordinates")
     owners = [at for at, count in enumerate(counts) for _ in range(count if many > len(limits) else 1)]
     runs = list(zip(owners, counts if many == len(limits) else [1] * many, scales, strict=True))
     _require(all(scale or not limits[at] for at, _, scale in runs), "a number that depends on people has no noise")
     mechanism, promise = fields["mechanism"], read_promise(fields["budget"])
     _require(mechanism in ("laplace", "gaussian") or staircase, "the mechanism must be laplace, gaussian or staircase")
-    pure = kind == "box" and promise[0] == "PureDP" and promise[1]["epsilon"] <= 1000 and dimension <= 4096
+    each = [1] * len(limits) if several else counts  # numbers of a partition stand once, for all of its cells
+    pure = (several or kind == "box") and promise[0] == "PureDP" and promise[1]["epsilon"] <= 1000 and sum(each) <= 4096
     _require(pure or not staircase, "staircase noise is for boxes, and proves a pure promise")
-    spread = [limit for limit, count in zip(limits, counts, strict=True) for _ in range(count if staircase else 0)]
-    rho = read_blocks(spread, fields["grid"], fields["blocks"]) if staircase else Fraction(1)
+    spread = [at for at, count in enumerate(each) for _ in range(count if staircase else 0)]
+    moved = [(limits[at], *part[at]) for at in spread]
+    rho = read_blocks(moved, fields["grid"], fields["blocks"]) if staircase else Fraction(1)
+    if several:
+        kind, norm, limits = "groups", 1, [limit * moves for limit, (_, moves) in zip(limits, part, strict=True)]
     return Plan(kind, norm, limits, runs, mechanism, promise, area["neighbours"], dimension, rho)
 
 
-def read_blocks(limits: list[Fraction], grid: object, blocks: object) -> Fraction:
+def read_partitions(area: dict[str, Any], counts: list[int]) -> list[tuple[int, int]]:
+    """For each number its partition, and how often that is moved; the cells of a partition are equally many."""
+    boxes, moves = area["boxes"], area["moves"]
+    whole = all(isinstance(one, list) and one and all(type(n) is int and n >= 1 for n in one) for one in (boxes, moves))
+    _require(whole and len(boxes) == len(moves) and sum(boxes) == len(counts), "partitions have sizes and moves")
+    of = [at for at, size in enumerate(boxes) for _ in range(size)]
+    alike = area["counts"] is not None and len(set(zip(of, counts, strict=True))) == len(boxes)
+    _require(alike, "the numbers of one partition have equally many cells")
+    _cover(max(moves) <= MOST_RATIOS, "more moves of a person")
+    return [(at, moves[at]) for at in of]
+
+
+def read_blocks(moved: list[tuple[Fraction, int, int]], grid: object, blocks: object) -> Fraction:
     """The product of the ratios of staircase noise in whole steps of a grid, which keeps exp(-epsilon) from above.
 
     A block has steps a_i, offsets 0 <= c_i < a_i and boxes B_k of radii a_i k + c_i. Its noise takes k with a chance in
     proportion to the points of B_k times rho^k, then a point of B_k. So the chance of a point is in proportion to rho^m
     with B_m the first box around it. A change of at most a_i leads from any box into the next, so m moves by at most 1,
-    and the block is log(1/rho)-DP; blocks are independent, and a change may cost each of them its whole epsilon.
+    and the block is log(1/rho)-DP; blocks are independent, and a change may cost each of them its whole epsilon. Every
+    cell of a partition has blocks of its own, and each move of a row crosses at most one step of those of one cell.
     """
     steps = _numbers(grid, "a grid")
-    _require(len(steps) == len(limits) and isinstance(blocks, list), "staircase noise must have a grid and blocks")
-    left, product = {at for at, limit in enumerate(limits) if limit}, Fraction(1)
+    _require(len(steps) == len(moved) and isinstance(blocks, list), "staircase noise must have a grid and blocks")
+    left, product = {at for at, (limit, *_) in enumerate(moved) if limit}, Fraction(1)
     for block in blocks:  # type: ignore[attr-defined]
         lists = [_has(block, {*BLOCK, "rho"}, "a block")[name] for name in BLOCK]
         whole = all(isinstance(one, list) and one and all(type(n) is int and n >= 0 for n in one) for one in lists)
         _require(whole and len({len(one) for one in lists}) == 1, "a block must hold a step and an offset per number")
         numbers, rho = set(lists[0]), _exact(block["rho"], "a ratio")
-        once = numbers <= left and len(numbers) == len(lists[0])
-        _require(once and 0 < rho < 1, "a number is in two blocks, or a ratio is not above 0 and below 1")
+        once = numbers <= left and len(numbers) == len(lists[0]) and len({moved[at][1:] for at in numbers}) == 1
+        _require(once and 0 < rho < 1, "numbers are in two blocks, or two partitions, or a ratio is not within 0 and 1")
         for at, a, c in zip(*lists, strict=True):
             ends = steps[at].numerator, steps[at].denominator  # of a power of two both are powers of two
-            kept = c < a and steps[at] and not any(end & (end - 1) for end in ends) and a * steps[at] >= limits[at]
+            kept = c < a and steps[at] and not any(end & (end - 1) for end in ends) and a * steps[at] >= moved[at][0]
             _require(kept, "a number moves by more than a step of its block, or its grid is no power of two")
-        left, product = left - numbers, product * rho
+        left, product = left - numbers, product * rho ** moved[lists[0][0]][2]
     _require(not left, "a number that depends on people is in no block")
     return product
 
@@ -712,7 +734,8 @@ def _fingerprint(plan: dict[str, Any]) -> str:
     """What pins down a set, bit for bit: its facts, its limits and counts as they lie in memory."""
     area = plan["sensitivity"]
     names = ("norm", "l1", "l2", "total", "neighbours")
-    digest = hashlib.sha256(repr((area["kind"], len(area["limits"]), *(area[name] for name in names))).encode())
+    more = tuple(tuple(area[name]) for name in ("boxes", "moves") if name in area)
+    digest = hashlib.sha256(repr((area["kind"], len(area["limits"]), *(area[name] for name in names), *more)).encode())
     digest.update(struct.pack(f"<{len(area['limits'])}d", *area["limits"]))
     if area["counts"] is not None:
         digest.update(struct.pack(f"<{len(area['counts'])}q", *map(int, area["counts"])))

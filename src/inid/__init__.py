@@ -1,4 +1,4 @@
-"""Differential privacy with noise that is independent but not identical across coordinates.
+"""Differential privacy with noise that is not identical across coordinates.
 
 One idea runs through the library: a sensitivity set and a promise make a plan; a plan makes a release.
 
@@ -6,7 +6,7 @@ One idea runs through the library: a sensitivity set and a promise make a plan; 
 >>> s = inid.Sensitivity.box([1.0, 3.0, 40.0], labels=["age", "visits", "income"])
 >>> p = inid.plan(s, inid.ApproxDP(epsilon=1.0, delta=1e-6))
 >>> p.mechanism
-'laplace'
+'staircase'
 
 `inid.tables`, `inid.learn`, `inid.dpsgd` and `inid.testing` are loaded when they are first used.
 """

@@ -195,9 +195,9 @@ def test_baselines_take_the_noise_of_smaller_error(allocation, limits):
         made = inid.plan(S.box(limits), budget, allocation=allocation)
         errors = [
             inid.plan(S.box(limits), budget, allocation=allocation, mechanism=word).log2_error
-            for word in ("gaussian", "laplace")
+            for word in ("gaussian", "laplace", "staircase")
         ]
-        assert made.log2_error == min(errors)
+        assert min(errors) <= made.log2_error <= min(errors) + 1e-9
 
 
 @pytest.mark.parametrize("rho", [1e-6, 0.02, 0.5, 3.0])

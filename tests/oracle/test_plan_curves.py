@@ -48,7 +48,7 @@ def two_laplace_delta(epsilon, ratios):
 
 @pytest.mark.parametrize("epsilon", [0.2, 0.9, 1.3])
 def test_the_laplace_curve_of_a_box_encloses_the_exact_one(epsilon):
-    plan = inid.plan(S.box([1.0, 3.0]), inid.PureDP(1.5))
+    plan = inid.plan(S.box([1.0, 3.0]), inid.PureDP(1.5), mechanism="laplace")
     ratios = np.array([1.0, 3.0]) / plan.scales
     truth = two_laplace_delta(mp.mpf(repr(epsilon)), ratios)
     low, high = plan.delta_bounds(epsilon)
@@ -57,7 +57,7 @@ def test_the_laplace_curve_of_a_box_encloses_the_exact_one(epsilon):
 
 
 def test_a_pure_plan_has_no_delta_at_its_epsilon():
-    plan = inid.plan(S.box([1.0, 3.0, 7.0]), inid.PureDP(1.0))
+    plan = inid.plan(S.box([1.0, 3.0, 7.0]), inid.PureDP(1.0), mechanism="laplace")
     assert plan.delta(1.0) == 0.0
     assert plan.epsilon(1e-9) <= 1.0
 
@@ -66,7 +66,7 @@ def test_laplace_noise_under_approx_dp_follows_its_curve():
     """K = 20, equal sensitivities of unit l2 norm: 35.05 dB under pure DP, about 33.47 dB with delta = 1e-6."""
     s = S.box(np.full(20, 1 / math.sqrt(20)))
     decibel = lambda plan: 10 * math.log10(plan.mse)  # noqa: E731
-    assert decibel(inid.plan(s, inid.PureDP(0.5))) == pytest.approx(35.051, abs=1e-3)
+    assert decibel(inid.plan(s, inid.PureDP(0.5), mechanism="laplace")) == pytest.approx(35.051, abs=1e-3)
     plan = inid.plan(s, inid.ApproxDP(0.5, 1e-6), mechanism="laplace")
     assert decibel(plan) == pytest.approx(33.473, abs=2e-3)
     assert plan.delta(0.5) <= 1e-6
@@ -126,7 +126,7 @@ def test_ratio_vectors_majorize_every_difference_of_the_set(s, weighted):
     """E5: the k largest entries sum to at least the k largest ratios of any d in the set, for every k."""
     rng = np.random.default_rng(3)
     weights = rng.uniform(0.5, 2.0, s.dimension) if weighted else None
-    plan = inid.plan(s, inid.PureDP(1.0), weights=weights)
+    plan = inid.plan(s, inid.PureDP(1.0), weights=weights, mechanism="laplace")
     ratios, counts = s.ratios(plan.run_scales, plan.cells)
     bound = np.zeros(s.dimension)
     entries = np.sort(np.repeat(ratios, counts))[::-1]
@@ -139,7 +139,7 @@ def test_ratio_vectors_majorize_every_difference_of_the_set(s, weighted):
 def test_the_effective_profile_would_be_the_wrong_ratio_vector():
     """On an l1 ball with K = 100 it would accept noise whose true delta is far above the promise."""
     s = S.ball(100, l1=1.0)
-    plan = inid.plan(s, inid.PureDP(1.0))
+    plan = inid.plan(s, inid.PureDP(1.0), mechanism="laplace")
     wrong = s.effective_profile("laplace") / plan.scales
     (right,), _ = s.ratios(plan.run_scales, plan.cells)
     assert wrong.max() == pytest.approx(right / 100)
@@ -148,7 +148,7 @@ def test_the_effective_profile_would_be_the_wrong_ratio_vector():
 @pytest.mark.parametrize("kind", ["box", "l2 groups"])
 def test_block_rounding_of_long_runs_stays_above_the_exact_envelope(kind):
     s = S.box([1.0, 2.0], counts=[3000, 2000], l1=50.0) if kind == "box" else S.groups([5000], l2=[1.0])
-    plan = inid.plan(s, inid.PureDP(1.0))
+    plan = inid.plan(s, inid.PureDP(1.0), mechanism="laplace")
     ratios, counts = s.ratios(plan.run_scales, plan.cells)
     assert counts.sum() == 5000
     partial = np.cumsum(np.sort(np.repeat(ratios, counts))[::-1])
@@ -164,7 +164,7 @@ def test_block_rounding_of_long_runs_stays_above_the_exact_envelope(kind):
 
 
 def laplace(epsilon):
-    return inid.plan(S.box([1.0]), inid.PureDP(epsilon))
+    return inid.plan(S.box([1.0]), inid.PureDP(epsilon), mechanism="laplace")
 
 
 def gaussian(mu):
@@ -207,7 +207,7 @@ def test_what_cannot_be_composed_is_refused():
     assert "2 Laplace ratios" in repr(inid.compose(laplace(1.0), laplace(1.0)))
     with pytest.raises(inid.ArgumentError, match=r"parts\[1\]"):
         inid.compose(laplace(1.0), 3)
-    replaced = inid.plan(S.box([1.0], neighbours="replace"), inid.PureDP(1.0))
+    replaced = inid.plan(S.box([1.0], neighbours="replace"), inid.PureDP(1.0), mechanism="laplace")
     with pytest.raises(inid.ArgumentError, match="relation"):
         inid.compose(laplace(1.0), replaced)
     with pytest.raises(inid.ArgumentError, match="add_remove"):

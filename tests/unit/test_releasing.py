@@ -14,7 +14,9 @@ import inid
 from inid.noise import add_noise, grid, limits
 from inid.testing import unsafe_no_noise, unsafe_seed
 
-PLAN = inid.plan(inid.Sensitivity.box([1.0, 3.0, 40.0], labels=["a", "b", "c"]), inid.PureDP(epsilon=1.0))
+PLAN = inid.plan(
+    inid.Sensitivity.box([1.0, 3.0, 40.0], labels=["a", "b", "c"]), inid.PureDP(epsilon=1.0), mechanism="laplace"
+)
 
 
 class Recorder:

@@ -129,7 +129,7 @@ def compose(*parts: NoisePlan | Composition | PlanOfTable) -> Composition:
 
     >>> import inid
     >>> s = inid.Sensitivity.box([1.0, 2.0])
-    >>> laplace = inid.plan(s, inid.PureDP(epsilon=0.2))
+    >>> laplace = inid.plan(s, inid.PureDP(epsilon=0.2), mechanism="laplace")
     >>> gaussian = inid.plan(s, inid.GaussianDP(mu=0.25), mechanism="gaussian")
     >>> round(inid.compose(laplace, laplace, gaussian).epsilon(delta=1e-6), 2)
     1.31
@@ -645,7 +645,10 @@ def _part_to_dict(part: NoisePlan | Composition | Budget) -> dict[str, Any]:
 
 def _parts_from_dict(entry: Mapping[str, Any]) -> list[NoisePlan | Composition | Budget]:
     ((kind, record),) = [(key, value) for key, value in entry.items() if key != "count"]
-    count = integer("count", entry.get("count", 1), least=1, cure="store charges by a ledger")
+    stated = entry.get("count", 1)
+    if type(stated) is not int:  # 2.0 and True are no counts, although they are equal to some
+        raise RecordError("a part's count must be a whole number: store charges by a ledger.")
+    count = integer("count", stated, least=1, cure="store charges by a ledger")
     if count > _MOST_PARTS:
         raise RecordError(f"a part is repeated {count} times, more than any charge: the record was changed.")
     choice("kind", kind, ("plan", "composition", "promise"))

@@ -373,7 +373,9 @@ def _of_staircase(plan: StaircasePlan, currency: Currency, order: Fraction | Non
         return plan.spent
     if currency == "mu_squared":
         return plan.mu_squared
-    return _shortened(plan.rho if currency == "rho" else plan.renyi(_known(order)))
+    amount = plan.rho if currency == "rho" else plan.renyi(_known(order))
+    promised = promise_costs(plan.budget, [currency], order)[currency]  # a product of decimals, which adds up
+    return amount if promised is not None and amount == promised else _shortened(amount)
 
 
 def _known(order: Fraction | None) -> Fraction:

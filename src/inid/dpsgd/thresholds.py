@@ -16,7 +16,7 @@ from inid.arguments import shown
 from inid.dpsgd.grad_sample.clipped_sums import LEAST, MOST
 from inid.dpsgd.noise.step_noise import Source, add_planned_noise
 from inid.errors import ArgumentError
-from inid.planning import plan
+from inid.planning import plan_independent
 from inid.promises import GaussianDP, PureDP
 from inid.sets import Sensitivity
 
@@ -160,7 +160,7 @@ class Adaptive:
         # `inside` adds, per group, 1/2 for an example within its threshold and -1/2 for another: one moves each by 1/2.
         sensitivity = Sensitivity.box([0.5], counts=[len(thresholds)])
         budget = GaussianDP(mu=level) if mechanism == "gaussian" else PureDP(epsilon=level)
-        noisy = add_planned_noise(inside.cpu(), plan(sensitivity, budget, mechanism=mechanism), source)
+        noisy = add_planned_noise(inside.cpu(), plan_independent(sensitivity, budget, mechanism=mechanism), source)
         fractions = (noisy / examples + 0.5).clamp(0, 1).tolist()
         moved = [c * math.exp(-self.rate * (f - self.quantile)) for c, f in zip(thresholds, fractions, strict=True)]
         if self.normalise:

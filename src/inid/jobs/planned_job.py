@@ -164,7 +164,7 @@ def accuracy_of_job(
 
 
 def _scales(labels: Sequence[str], plan: NoisePlan) -> list[tuple[str, float, float]]:
-    return list(zip(labels, plan.scales.tolist(), plan.shares.tolist(), strict=True))
+    return list(zip(labels, plan.scales.tolist(), plan.shares_paid.tolist(), strict=True))
 
 
 def _in_order(name: str, values: Any, labels: list[str]) -> list[float] | None:

@@ -30,7 +30,7 @@ from inid.learn.public_units import MOST_ROWS, Units, cover_answers, exact_float
 from inid.learn.significance import centres_diagnosis, warn_of_noise
 from inid.learn.table_sums import TableRows, check_table
 from inid.noise import add_noise
-from inid.planning import NoisePlan, plan
+from inid.planning import NoisePlan, plan_independent
 from inid.releasing import charge
 from inid.sets import Neighbours, Sensitivity
 from inid.tables import Table
@@ -130,7 +130,7 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
         def planned(blocks: int) -> NoisePlan:
             laplace = mechanism == "laplace"
             sensitivity = cluster_sensitivity(blocks, width, rounds, relation, pure=laplace, groups=groups)
-            return plan(sensitivity, budget, mechanism=mechanism, allocation=self.allocation)
+            return plan_independent(sensitivity, budget, mechanism=mechanism, allocation=self.allocation)
 
         some = ASSUMED_ROWS if rows is None else rows
         first = _cells(clusters, some, float(planned(1).scales[-1])) if rounds > 1 else clusters

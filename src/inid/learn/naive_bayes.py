@@ -28,7 +28,7 @@ from inid.learn.parameters import estimator
 from inid.learn.public_units import MOST_ROWS, Units, cover_answers, exact_columns, exact_floats, row_sums
 from inid.learn.significance import class_p_value, without_rows
 from inid.learn.table_sums import TableRows, check_table
-from inid.planning import plan
+from inid.planning import plan_independent
 from inid.promises import Budget
 from inid.releasing import release
 from inid.sets import Neighbours, Sensitivity
@@ -245,7 +245,7 @@ class PrivateGaussianNB(PrivateClassifier):
         first, *others = ((1 - part) * share / sum(shares) for share in shares)
         both = [first * (1 - inner), first * inner] if laplace or relation != "replace" else [first]
         parts = [part, *(one for one in both if first > 0), *others]
-        noise = plan(
+        noise = plan_independent(
             sensitivity,
             budget,
             mechanism=mechanism,

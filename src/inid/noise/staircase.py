@@ -345,31 +345,36 @@ _FARTHEST_STEPS = 1000  # binary orders of magnitude
 def add_block_noise(values: Floats, law: BlockLaw, grid: Floats, source: RandomSource) -> Floats:
     """Values rounded to the grids of a block, halves up, with noise that is drawn jointly in whole steps.
 
-    Statement: a change of each value by at most a_i steps costs no more than the block's epsilon. *Why.* Rounding
-    halves up is monotone and commutes with whole steps, so values at most a_i steps apart are still so after it. (Of
-    halves to even, as NumPy rounds, this is false: 0.5 and 1.5 would end two steps apart.) The sum of whole numbers is
-    rounded to a float once, at the end, so the result is a function of that sum.
+    One line of values for each cell, and each line gets a draw of its own.
+
+    Statement: a change of each value of a line by at most a_i steps costs no more than the block's epsilon. *Why.*
+    Rounding halves up is monotone and commutes with whole steps, so values at most a_i steps apart are still so after
+    it. (Of halves to even, as NumPy rounds, this is false: 0.5 and 1.5 would end two steps apart.) The sum of whole
+    numbers is rounded to a float once, at the end, so the result is a function of that sum.
 
     NaN counts as 0, and values beyond a public limit as the limit, 2^1000 steps or 2^1022.
     """
     if source.recorder is not None:
         again = partial(add_block_noise, values, law, grid)
         scales = [law.rate, *(a * Fraction(step) for a, step in zip(law.reaches, grid.tolist(), strict=True))]
-        recorded: Floats = source.recorder.drawn("staircase", values, scales, again)
+        recorded: Floats = np.reshape(source.recorder.drawn("staircase", values, scales, again), values.shape)
         return recorded
     with np.errstate(over="ignore"):
         most = np.minimum(np.ldexp(grid, _FARTHEST_STEPS), FARTHEST)
     scaled = np.clip(np.where(np.isnan(values), 0.0, values), -most, most) / grid
     floors = np.floor(scaled)
     floors += scaled - floors >= 0.5
-    noise = [0] * law.size if source.silent else law.draw(source)
+    noise = np.zeros(values.shape, np.int64) if source.silent else draw_blocks(law, len(values), source)
+    if noise.dtype != object and float(np.abs(floors).max(initial=0.0)) < _SMALL:
+        # Both fit, and so does the sum; a conversion rounds it once, and a power of two scales it exactly.
+        return np.asarray((floors.astype(np.int64) + noise).astype(np.float64) * grid)
     largest = np.finfo(np.float64).max
-    return np.array(
-        [
-            _float_of((int(steps) + offset) * Fraction(step), largest)
-            for steps, offset, step in zip(floors.tolist(), noise, grid.tolist(), strict=True)
-        ]
-    )
+    steps = [Fraction(step) for step in grid.tolist()]
+    lines = [
+        [_float_of((int(number) + offset) * step, largest) for number, offset, step in zip(*pair, steps, strict=True)]
+        for pair in zip(floors.tolist(), noise.tolist(), strict=True)
+    ]
+    return np.array(lines).reshape(values.shape)
 
 
 def _float_of(value: Fraction, largest: float) -> float:

@@ -33,7 +33,7 @@ class Certificate:
     stated error bounds of floating-point functions, added to the curve).
 
     >>> import inid
-    >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.5))
+    >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.5), mechanism="laplace")
     >>> print(p.verify())
     Certificate: the noise keeps PureDP(epsilon=0.5).
       noise        2 independent laplace coordinates

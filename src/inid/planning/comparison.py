@@ -3,17 +3,18 @@
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from inid import figures
-from inid.errors import MissingExtraError
+from inid.errors import MissingExtraError, RangeError
 from inid.mechanisms import NoiseName
 from inid.planning.noise_plan import NoisePlan, aligned
 from inid.planning.plan import plan
-from inid.planning.staircase_plan import StaircasePlan
+from inid.planning.staircase_plan import StaircasePlan, grid_steps, serves, staircase_plan
 from inid.promises import PureDP
+from inid.sets import Allocation
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -82,7 +83,7 @@ class Comparison:
         """A sentence when a baseline is already optimal for the plan's mechanism, else None.
 
         >>> import inid
-        >>> inid.plan(inid.Sensitivity.box([2.0, 2.0]), inid.PureDP(epsilon=1.0)).compare().remark
+        >>> inid.plan(inid.Sensitivity.box([2.0, 2.0]), inid.GaussianDP(mu=1.0)).compare().remark
         'Nothing to gain: i.i.d. noise and an equal split are already optimal here.'
         """
         optimal = self.row(self.chosen[0], "optimal").decibel
@@ -105,27 +106,36 @@ class Comparison:
         return "\n".join(aligned(cells, left=2) + ([self.remark] if self.remark else []))
 
 
-def compare(chosen: NoisePlan) -> Comparison:
-    """The plan's baselines under the same promise, weights and order."""
+def compare(chosen: NoisePlan, *, joint: bool = True) -> Comparison:
+    """The plan's baselines under the same promise, weights and order; with noise that is drawn jointly, or without."""
     mechanisms: tuple[NoiseName, ...] = ("laplace",) if isinstance(chosen.stated, PureDP) else ("gaussian", "laplace")
-    if isinstance(chosen, StaircasePlan):
+    if isinstance(chosen, StaircasePlan) or (joint and serves(chosen.sensitivity, chosen.stated, chosen.order)):
         mechanisms += ("staircase",)
     lines = []
     for mechanism in mechanisms:
-        for allocation in ("optimal", "iid", "spr"):
-            other = plan(
-                chosen.sensitivity,
-                chosen.stated,
-                mechanism=mechanism,
-                allocation=allocation,
-                weights=chosen.weights,
-                order=chosen.order,
-            )
+        for allocation in get_args(Allocation):
+            try:
+                other = _other(chosen, mechanism, allocation)
+            except RangeError:
+                if mechanism != "staircase":
+                    raise
+                continue  # a sensitivity near the ends of the floats, where this noise is not planned
             log = other.log2_error
             ratio = 1.0 if log == chosen.log2_error else 2.0 ** min(log - chosen.log2_error, 1023.0)
             error = 2.0 ** min(log, 1023.999) if log > -1022 else 0.0
             lines.append(ComparisonRow(mechanism, allocation, error, 10 * math.log10(2) * log, ratio))
     return Comparison(tuple(lines), (chosen.mechanism, chosen.allocation))
+
+
+def _other(chosen: NoisePlan, mechanism: NoiseName, allocation: Allocation) -> NoisePlan:
+    """A plan of another kind for the same numbers; whole numbers stay whole."""
+    if (mechanism, allocation) == (chosen.mechanism, chosen.allocation):
+        return chosen
+    facts: dict[str, Any] = {"allocation": allocation, "weights": chosen.weights, "order": chosen.order}
+    if mechanism == "staircase" and isinstance(chosen, StaircasePlan):
+        steps = None if np.array_equal(chosen.grid, grid_steps(chosen.boxes.limits)) else chosen.grid
+        return staircase_plan(chosen.sensitivity, chosen.stated, steps=steps, **facts)
+    return plan(chosen.sensitivity, chosen.stated, mechanism=mechanism, **facts)
 
 
 _NAMES = {"optimal": "optimal", "iid": "i.i.d.", "spr": "equal split"}

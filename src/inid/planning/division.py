@@ -13,7 +13,9 @@ Half of the promise goes to all questions evenly, so that none starves, and half
 
 *Guarantee.* The parts are decimals, rounded down, and their exact sum is at most the whole. No question has more than
 twice (Laplace: four times) its variance under an equal split, since it has at least half of an equal part; and the
-objective is at most twice (four times) the least, since every part is at least half of the optimal one.
+objective is at most twice (four times) the least, since every part is at least half of the optimal one. Staircase noise
+is divided as Laplace noise, by its errors at the parts; at a large epsilon they fall faster than its square, and half a
+part may cost more than four times the variance.
 """
 
 import math

@@ -16,6 +16,7 @@ from inid.arguments import Floats, choice, shown
 from inid.curves import Loss, each_level
 from inid.errors import ArgumentError, RangeError, RecordError, unread_format
 from inid.mechanisms import GAUSSIAN, Mechanism, MechanismName, log2_least_error
+from inid.noise import grid as public_grid
 from inid.numbers.sums import log2, log2_sum
 from inid.planning import curve
 from inid.planning.certificate import Certificate, certify
@@ -89,16 +90,20 @@ class Block:
     """Numbers whose noise is drawn together.
 
     Attributes:
-        numbers: The places of its coordinates in the plan.
+        numbers: The places of its coordinates in the plan; of partitions, of its entries in the set.
         epsilon: What it spends, to the nearest float.
         share: Its part of what all blocks spend.
         offset: By what part of a step its boxes are widened.
+        cells: In how many cells it is drawn, each time anew.
+        moves: How many steps, perhaps in as many cells, one person can cross: each costs epsilon / moves.
     """
 
     numbers: tuple[int, ...]
     epsilon: float
     share: float
     offset: float
+    cells: int = 1
+    moves: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +178,7 @@ class NoisePlan:
 
         >>> import inid
         >>> inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=0.5)).std.round(3)
-        array([2.828])
+        array([2.814])
         """
         return self._expanded(self.run_scales * math.sqrt(self.law.variance))
 
@@ -186,6 +191,22 @@ class NoisePlan:
         return self._expanded(self.run_scales * 2.0 ** self.law.log2_moment(1))
 
     @property
+    def deviation(self) -> float:
+        """The standard deviation of noise of scale 1.
+
+        :meta private:
+        """
+        return self.law.deviation
+
+    @property
+    def grids(self) -> Floats:
+        """The public grid step of each coordinate, an array of length K; 0 where there is no noise.
+
+        :meta private:
+        """
+        return np.asarray(public_grid(self.scales))
+
+    @property
     def shares(self) -> Floats:
         """The part of the privacy resource each coordinate takes: (lambda_i/sigma_i)^2/mu^2, or (lambda_i/beta_i)/eps.
 
@@ -193,6 +214,14 @@ class NoisePlan:
         Lambda is the effective profile; for sets other than a box a share is not what the coordinate alone leaks.
         """
         return self._expanded(self.run_shares)
+
+    @property
+    def shares_paid(self) -> Floats:
+        """The same; of noise that is drawn jointly, for each coordinate the share of its block.
+
+        :meta private:
+        """
+        return self.shares
 
     @cached_property
     def run_shares(self) -> Floats:
@@ -252,7 +281,7 @@ class NoisePlan:
         Raises:
             RangeError: The error is not a normal float, although the scales are.
         """
-        return _from_log2("error", self.log2_error)
+        return from_log2("error", self.log2_error)
 
     @cached_property
     def log2_error(self) -> float:
@@ -262,7 +291,7 @@ class NoisePlan:
     @property
     def mse(self) -> float:
         """The sum of the noise variances, the paper's MSE (whatever the weights and the order of the plan)."""
-        return _from_log2("mse", self.law.log2_error(log2(self.run_scales), 0.0, 2.0, self.cells.counts))
+        return from_log2("mse", self.law.log2_error(log2(self.run_scales), 0.0, 2.0, self.cells.counts))
 
     @cached_property
     def suboptimality(self) -> float | None:
@@ -369,14 +398,17 @@ class NoisePlan:
         return curve.privacy_loss(self.sensitivity, self.law, self.run_scales, self.cells)
 
     def compare(self) -> "Comparison":
-        """This plan beside the baselines (i.i.d. noise, equal split) and the other mechanism.
+        """This plan beside the baselines (i.i.d. noise, equal split) and the other mechanisms.
 
         >>> import inid
         >>> print(inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.5)).compare())
-        mechanism  allocation    error     dB   ratio
-        laplace    optimal     233.8  23.69   1.000  *
-        laplace    iid           256  24.08   1.095
-        laplace    spr           320  25.05   1.369
+        mechanism  allocation  error     dB  ratio
+        laplace    optimal     233.8  23.69  1.462
+        laplace    iid           256  24.08  1.602
+        laplace    spr           320  25.05  2.002
+        staircase  optimal     159.8  22.04  1.000  *
+        staircase  iid         287.7  24.59  1.800
+        staircase  spr         319.2  25.04  1.997
         """
         from inid.planning.comparison import compare
 
@@ -483,7 +515,8 @@ class NoisePlan:
         return values if self.cells.counts is None else np.repeat(values, self.cells.counts)
 
 
-def _from_log2(name: str, value: float) -> float:
+def from_log2(name: str, value: float) -> float:
+    """A number from its logarithm; one beyond the normal floats is refused."""
     if value == -math.inf:
         return 0.0
     if not -1022 <= value < 1024:

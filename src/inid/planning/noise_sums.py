@@ -119,9 +119,10 @@ class _Block:
 def _of_blocks(plan: StaircasePlan, weights: Floats, level: float) -> float:
     kinds: Counter[tuple[BlockLaw, tuple[float, ...]]] = Counter()
     for numbers, law in plan.drawn:
-        parts = tuple((plan.grid[list(numbers)] * weights[list(numbers)]).tolist())
-        if any(parts):
-            kinds[law, parts] += 1
+        cells = np.arange(int(plan.boxes.cells[numbers[0]]))
+        for line in (plan.grid[list(numbers)] * weights[np.add.outer(cells, plan.starts[list(numbers)])]).tolist():
+            if any(line):
+                kinds[law, tuple(line)] += 1
     return _of_kinds(tuple((*kind, count) for kind, count in kinds.items()), level) if kinds else 0.0
 
 

@@ -1,4 +1,4 @@
-"""plan(): the least-error independent noise for a sensitivity set and a promise."""
+"""plan(): the least-error noise for a sensitivity set and a promise."""
 
 import contextlib
 import math
@@ -16,12 +16,13 @@ from inid.numbers.sums import log2
 from inid.planning.calibration import DELTA_WORTH, calibrated, follows_curve, is_too_little, proved, searched_shapes
 from inid.planning.laplace_bounds import most_by_signs, most_epsilon
 from inid.planning.noise_plan import NoisePlan
-from inid.planning.staircase_plan import staircase_plan
+from inid.planning.staircase_plan import least_staircase, serves, staircase_plan
 from inid.promises import ApproxDP, Budget, PureDP
 from inid.sets import Allocation, Cells, Sensitivity, read_order
 
 _BASELINES: tuple[Allocation, ...] = ("iid", "spr")
 _RAISED = 1e-6  # of log2 of an error: a proof that raises scales by more
+_CLEARLY = 1e-9  # of log2 of an error, beyond its rounding
 
 
 def plan(
@@ -34,12 +35,13 @@ def plan(
     tolerance: ArrayLike | None = None,
     order: float = 2,
 ) -> NoisePlan:
-    """Plan the least-error independent noise that keeps a promise.
+    """Plan the least-error noise that keeps a promise: independent Gaussian, independent Laplace, or block staircase.
 
     Statement (Theorems 1 and 2 of the paper; E1 to E4 for sets other than a box): among all vectors of independent
-    Gaussian (Laplace) noise that keep the promise on this sensitivity set, the one returned has the least expected
-    error sum alpha_i^p E|T_i|^p (up to the factor `within`). Correlated noise may do better. Guarantee: the plan has
-    passed its own `verify()`.
+    Gaussian (Laplace) noise that keep the promise on this sensitivity set, the one planned has the least expected error
+    sum alpha_i^p E|T_i|^p (up to the factor `suboptimality`). For boxes and partitions noise that is drawn jointly in
+    blocks of coordinates is planned as well (`inid.planning.staircase_plan`), and taken where its error is less.
+    Guarantee: the plan has passed its own `verify()`.
 
     Laplace noise whose scales a delta would lower by less than 1 % is planned without it: under ApproxDP(1.0, 1e-6) the
     plan's `budget` is then PureDP(1.0), a stronger promise, and three such plans fit in a ledger of (3, 1e-6).
@@ -47,8 +49,8 @@ def plan(
     Args:
         sensitivity: How far one person can move the answer.
         budget: The promise.
-        mechanism: "gaussian", "laplace", or "auto" for the one with the smaller expected error. "staircase" draws noise
-            jointly for blocks of a box's coordinates (`inid.planning.staircase_plan`); "auto" does not take it.
+        mechanism: "gaussian", "laplace", "staircase" (drawn jointly for blocks of the coordinates of a box or of
+            partitions), or "auto" for the one with the smallest expected error.
         allocation: "optimal"; "iid" (the same noise everywhere) and "spr" (noise proportional to sensitivity, an equal
             split of the budget) are the baselines.
         weights: alpha, what one unit of error in each coordinate costs; all 1 when left out.
@@ -65,17 +67,24 @@ def plan(
 
     >>> import inid
     >>> p = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.5))
-    >>> p.mechanism, p.scales.round(2), round(p.error, 1)
-    ('laplace', array([6.16, 8.88]), 233.8)
+    >>> p.mechanism, p.std.round(2), round(p.error, 1)
+    ('staircase', array([ 4.  , 11.99]), 159.8)
+    >>> inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(epsilon=0.5), mechanism="laplace").scales.round(2)
+    array([6.16, 8.88])
     """
     choice("mechanism", mechanism, get_args(NoiseChoice))
-    if mechanism != "staircase":
-        return plan_independent(
-            sensitivity, budget, mechanism=mechanism, allocation=allocation, weights=weights, tolerance=tolerance,
-            order=order,
-        )  # fmt: skip
     alpha, p = _read(sensitivity, budget, allocation, weights, tolerance, order)
-    return staircase_plan(sensitivity, budget, allocation=allocation, weights=alpha, order=p)
+    if mechanism == "staircase":
+        return staircase_plan(sensitivity, budget, allocation=allocation, weights=alpha, order=p)
+    best = plan_independent(sensitivity, budget, mechanism=mechanism, allocation=allocation, weights=alpha, order=p)
+    if mechanism != "auto" or best.log2_error == -math.inf or not serves(sensitivity, budget, p):
+        return best
+    try:
+        most = best.log2_error
+        joint = least_staircase(sensitivity, budget, allocation=allocation, weights=alpha, order=p, most=most)
+    except RangeError:  # a sensitivity near the ends of the floats
+        return best
+    return best if joint is None or not joint.log2_error < best.log2_error - _CLEARLY else joint
 
 
 def plan_independent(

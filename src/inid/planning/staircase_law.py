@@ -34,6 +34,7 @@ _MOST_STEPS = 1 << 18
 _FAR = 600.0
 _MOST_SUMS = 3**10  # of the losses of several blocks; so many are listed
 _ROUNDING = 64.0
+_POWER_BITS = 2560  # exp(-1000) keeps 1,100 of them
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +68,12 @@ def log2_moments(law: BlockLaw, order: float) -> Floats:
     """log2 of E|T_i|^p for each number of a block, in whole steps of its grid."""
     moments = {}
     steps = steps_of(law, order)
+    if order == 2:  # a polynomial of k: E r (r + 1) / 3
+        first, second = float(steps.p @ steps.k), float(steps.p @ steps.k**2)
+        sizes = np.array([math.log2(reach) for reach in law.reaches])
+        offset = np.array([c / reach for c, reach in zip(law.offsets, law.reaches, strict=True)])
+        squares = second + 2 * offset * first + offset**2 + (first + offset) * np.exp2(-sizes)
+        return np.asarray(2 * sizes + np.log2(squares / 3))
     with np.errstate(divide="ignore"):
         weights = np.log(steps.p)
         for a, c, _ in law.factors:
@@ -77,8 +84,6 @@ def log2_moments(law: BlockLaw, order: float) -> Floats:
 
 def _log_moment_in(radii: Floats, order: float) -> Floats:
     """Log of E|t|^p, t a uniform whole number from -r to r, for increasing r."""
-    if order == 2:
-        return np.asarray(np.log(radii) + np.log(radii + 1) - math.log(3))
     few = int(64 * (order + 1))
     middle = np.maximum(radii, few) + 0.5
     # Euler and Maclaurin: sum of t^p up to r, for large r.
@@ -106,6 +111,22 @@ def quantile(law: BlockLaw, place: int, failure: float) -> int:
         middle = (low + high) // 2
         low, high = (middle, high) if fails(middle) else (low, middle)
     return high if steps.stride == 1 else high + (high >> 20) + 1
+
+
+@np.errstate(under="ignore")
+def widths_of(law: BlockLaw, place: int, most: int) -> tuple[Floats, Floats]:
+    """Half-widths r + 1/2 of the boxes of one number in steps, with probabilities: at most so many, never too narrow.
+
+    A whole number between -r and r lies within 1/2 of a uniform one between -(r + 1/2) and r + 1/2.
+    """
+    steps, a, c = steps_of(law), law.reaches[place], law.offsets[place]
+    k = steps.k + (steps.stride - 1) / 2
+    starts = (
+        np.searchsorted(np.cumsum(steps.p), np.linspace(0, 1, most + 1)[:-1]) if k.size > most else np.arange(k.size)
+    )
+    starts = np.unique(np.minimum(starts, k.size - 1))
+    last = np.append(starts[1:], k.size) - 1  # of each run of k: the widest
+    return a * k[last] + c + 0.5, np.add.reduceat(steps.p, starts)
 
 
 @np.errstate(under="ignore")
@@ -149,9 +170,16 @@ class StepLoss:
     least_chance: float
 
     @staticmethod
-    def of(law: BlockLaw) -> "StepLoss":
-        """The loss at the corner of the box, which dominates all others."""
-        return _loss_of(law)
+    def of(law: BlockLaw, moves: int = 1) -> "StepLoss":
+        """The loss at the corner of the box, which dominates all others.
+
+        Of several moves, which may all be in one cell, no more is used than the sum of their epsilons: randomised
+        response of that epsilon dominates whatever is that private.
+        """
+        if moves == 1:
+            return _loss_of(law)
+        rho = power_below(law.rho, moves)
+        return StepLoss(rho, above(law.rate * moves, 8 * ELEMENTARY), min(above(float(1 / (1 + rho))), 1.0), 0.0)
 
     @cached_property
     def mu_squared(self) -> Fraction:
@@ -213,6 +241,20 @@ def _loss_of(law: BlockLaw) -> StepLoss:
     spread = float(steps.p @ -np.expm1(logs)) / float(1 - law.rho)
     slack = 4 * steps.slack
     return StepLoss(law.rho, epsilon, min(spread * (1 + slack), most, 1.0), spread * (1 - slack))
+
+
+def power_below(ratio: Fraction, times: int) -> Fraction:
+    """A ratio below 1 to a power, rounded down: exact powers of long ratios would have millions of digits.
+
+    >>> power_below(Fraction(1, 2), 3)
+    Fraction(1, 8)
+    """
+    base, power = (ratio.numerator << _POWER_BITS) // ratio.denominator, 1 << _POWER_BITS
+    while times:
+        if times & 1:
+            power = power * base >> _POWER_BITS
+        base, times = base * base >> _POWER_BITS, times >> 1
+    return Fraction(power, 1 << _POWER_BITS)
 
 
 def _normal_above(share: Fraction, guess: float) -> Fraction:

@@ -1,4 +1,4 @@
-"""Staircase noise for a box: coordinates in blocks, each drawn jointly, with the least expected error of its kind.
+"""Staircase noise for boxes: coordinates in blocks, each drawn jointly, with the least expected error of its kind.
 
 Laplace noise treats a person who moves d numbers at once as d separate leaks. Noise that is drawn jointly for a block
 of d numbers, from the boxes of `inid.noise.staircase`, pays once: 1/2, 0.37 and 0.22 of Laplace noise's variance for 2,
@@ -16,12 +16,16 @@ their grids. So the promise is kept where every coordinate that somebody moves i
 sensitivity, and the product of the rho is at least exp(-epsilon): three statements about integers. A change of any size
 up to a_i may cost a block's whole epsilon, so shares are per block, and no part of a block has privacy of its own.
 
+*Partitions* (`inid.sets.partitions`): every cell has blocks of its own, all of one law. A move of a row crosses at most
+one step of each block of one cell, so m moves cost m times the epsilons of the blocks of one cell, wherever they go,
+and epsilon is to cover the sum of that over partitions: the product of the rho^m is at least exp(-epsilon). To take
+sensitivities m times as large in place of m times the cost would be wrong: m rows in m cells cross a step in each.
+
 Prior work: the norm whose unit ball is the sensitivity set (Hardt and Talwar 2010), in steps (Geng and Viswanath 2015
 for one number; Kulesza, Suresh and Wang 2025 in any norm, optimal for costs that grow with that norm, which a sum of
 squares is not).
 """
 
-import itertools
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,16 +50,23 @@ from inid.numbers.rounding import above, bisect, last_float
 from inid.numbers.sums import log2, log2_sum
 from inid.planning import staircase_law
 from inid.planning.certificate import Certificate
-from inid.planning.noise_plan import Block, NoisePlan, aligned, counted
+from inid.planning.noise_plan import Block, NoisePlan, aligned, counted, from_log2
 from inid.planning.staircase_law import StepCurve, StepLoss
 from inid.promises import ZCDP, ApproxDP, Budget, GaussianDP, PureDP, RenyiDP, budget_from_dict
-from inid.sets import Allocation, Sensitivity
+from inid.sets import Allocation, Sensitivity, StepBoxes
 
-MOST_NUMBERS = 4096  # of one plan; more are planned with other noise
-LARGEST_EPSILON = 1e3
+MOST_NUMBERS = 4096  # of one plan, those of a partition once for all of its cells; more are planned with other noise
+LARGEST_EPSILON, LEAST_EPSILON = 1e3, 1e-12
+_LARGEST_MU, _LEAST_MU = (
+    90.0,
+    1e-12,
+)  # of Gaussian promises; pure ones beyond them imply or are implied by no epsilon here
 _LARGEST_ORDER = 64.0
 _LONGEST = 200  # numbers of a block: under pure DP longer ones would gain 1.5 % at most
 _GRID_BITS = 30  # a grid step is at most 2^-30 of the sensitivity, which rounding widens by less than one step
+_CLEARLY = 1.25  # blocks whose error on fine grids is larger by more are not worth their laws on whole numbers
+_NEAR = 0.01  # of log2 of an error on fine grids: more than its rounding
+_NEAR_LEAST = math.log2(1.005)  # of an error, at another offset
 _SMALL = 0.05  # below this epsilon of a block the moments are those of the limit
 _ROUNDS = 10
 _RHO_BITS = 64
@@ -115,12 +126,18 @@ def _runs_of(w: Floats, order: float) -> list[list[int]]:
 
 
 @np.errstate(under="ignore")
-def _shares_of(blocks: list[list[int]], w: Floats, epsilon: float, order: float) -> list[float]:
-    """The part of epsilon of each block, by at most ten damped rounds of reweighting with the staircase's moments."""
+def _shares_of(
+    blocks: list[list[int]], w: Floats, moves: Floats, epsilon: float, order: float
+) -> tuple[list[float], float]:
+    """The part of epsilon of each block, by at most ten damped rounds of reweighting, and the error that is left.
+
+    A block that is paid `moves` times has its part divided by them.
+    """
     squares = np.array([float(((w[block] / w.max()) ** order).sum()) for block in blocks])
-    weights = np.array([_least_moment(len(block), order) for block in blocks]) * squares
+    times = np.array([float(moves[block[0]]) for block in blocks])
+    weights = np.array([_least_moment(len(block), order) for block in blocks]) * squares * times**order
     if not (weights > 0).all():  # numbers beside which others are nothing
-        return [1 / len(blocks)] * len(blocks)
+        return [1 / len(blocks)] * len(blocks), math.inf
     best, least = weights, math.inf
     for _ in range(_ROUNDS):
         shares = weights ** (1 / (order + 1))
@@ -129,16 +146,16 @@ def _shares_of(blocks: list[list[int]], w: Floats, epsilon: float, order: float)
         moments = np.array(
             [
                 _moment(len(block), float(f"{part:.4g}"), order)[0]
-                for block, part in zip(blocks, parts.tolist(), strict=True)
+                for block, part in zip(blocks, (parts / times).tolist(), strict=True)
             ]
         )
         error = float(moments @ squares)
         if error < least:
             best, least = shares, error
-        if len(blocks) == 1 or not float(parts.max()) >= _SMALL:
+        if len(blocks) == 1 or not float((parts / times).max()) >= _SMALL:
             break
         weights = np.sqrt(weights * moments * parts**order * squares)
-    return [float(share) for share in best]
+    return [float(share) for share in best], least
 
 
 def ratio_up(epsilon: Fraction) -> Fraction:
@@ -170,13 +187,42 @@ def block_law(reaches: Sequence[int], epsilon: Fraction, order: float, weights: 
     if len(laws) == 1:
         return next(iter(laws.values()))
     logs = np.log2(np.asarray(weights, dtype=float))
-    return min(laws.values(), key=lambda law: log2_sum(staircase_law.log2_moments(law, order) + logs, None))
+    moments = [staircase_law.log2_moments(law, order) for law in laws.values()]
+    errors = [log2_sum(moment + logs, None) for moment in moments]
+    # The sum hardly depends on the offset, but whole numbers gain what others lose: none loses for next to nothing.
+    reach = order * np.array([math.log2(a) for a in limits])
+    near = [at for at, error in enumerate(errors) if error <= min(errors) + _NEAR_LEAST]
+    return list(laws.values())[min(near, key=lambda at: float((moments[at] - reach).max()))]
 
 
-Drawn = tuple[tuple[int, ...], BlockLaw]  # the places of a block's numbers, and their law
+Blocks = list[list[int]]
+Drawn = tuple[tuple[int, ...], BlockLaw]  # the entries of a block, and its law, the same in every cell
 
 
-def staircase_plan(
+def serves(sensitivity: Sensitivity, budget: Budget, order: float) -> bool:
+    """Whether staircase noise can be planned for this set, promise and order, but for the ends of the floats."""
+    if not order <= _LARGEST_ORDER or (isinstance(budget, ApproxDP) and not budget.epsilon > 0):
+        return False
+    if not isinstance(budget, (PureDP, ApproxDP)) and not _LEAST_MU <= budget.gaussian_mu <= _LARGEST_MU:
+        return False
+    boxes = sensitivity.step_boxes(MOST_NUMBERS)
+    return boxes is not None and _is_drawn(boxes, pure_promise(budget))
+
+
+def _is_drawn(boxes: StepBoxes, pure: PureDP) -> bool:
+    """Whether noise of this epsilon, and of its part for each move, is drawn."""
+    return LEAST_EPSILON * int(boxes.moves.max()) <= pure.epsilon <= LARGEST_EPSILON
+
+
+def staircase_plan(sensitivity: Sensitivity, budget: Budget, **options: Any) -> "StaircasePlan":
+    """`least_staircase`, whatever its error is."""
+    plan = least_staircase(sensitivity, budget, **options)
+    if plan is None:  # pragma: no cover - there is always a candidate
+        raise AssertionError
+    return plan
+
+
+def least_staircase(
     sensitivity: Sensitivity,
     budget: Budget,
     *,
@@ -185,57 +231,80 @@ def staircase_plan(
     order: float = 2,
     steps: Floats | None = None,
     parts: Sequence[int] = (),
-) -> "StaircasePlan":
+    like: Sequence[Floats] = (),
+    most: float = math.inf,
+) -> "StaircasePlan | None":
     """The blocks of least error under the largest pure epsilon that implies the promise.
 
     A delta would buy nothing: one block gets -log(1 - delta/p) more epsilon, several hardly more, and where many blocks
     would gain, Gaussian noise has less error.
 
     Args:
-        sensitivity: A box; its caps are not used, since a step costs the same however small it is.
+        sensitivity: A box, or partitions; caps of a box are not used, since a step costs the same however small it is.
         budget: The promise.
-        allocation: "optimal"; "iid" is one block of equal widths, "spr" blocks of one, at equal parts of epsilon.
+        allocation: "optimal"; "iid" is one block of equal widths in each partition, "spr" blocks of one, at equal parts
+            of epsilon.
         weights: alpha, one per run or per coordinate.
         order: p of the error.
-        steps: The grid of each coordinate, where values are known to lie on one: whole numbers, fixed-point sums.
+        steps: The grid of each entry, where values are known to lie on one: whole numbers, fixed-point sums.
         parts: Where parts begin that are drawn one after the other: no block has numbers of two of them.
+        like: Other weights whose best blocks are tried as well.
+        most: log2 of an error; where the noise would clearly have a larger one, on fine grids, there is no plan.
 
     Raises:
         ArgumentError: The set is no box, or the order is too large.
         RangeError: Too many coordinates, or a promise or sensitivity beyond what is drawn.
     """
-    if sensitivity.kind != "box":
-        raise ArgumentError(
-            f"staircase noise is for boxes, got a {sensitivity.kind}: a step of a block may cost its whole epsilon "
-            'however small it is, which no norm bounds. Use mechanism="laplace" or "gaussian".'
-        )
     if not order <= _LARGEST_ORDER:
         raise ArgumentError(f"staircase noise is planned for an order of at most {_LARGEST_ORDER:g}, got {order:g}.")
-    if sensitivity.dimension > MOST_NUMBERS:
-        raise RangeError(
-            f"staircase noise is planned for at most {MOST_NUMBERS} coordinates, got {sensitivity.dimension}: use "
-            'mechanism="laplace" or "gaussian".'
-        )
+    boxes = _boxes_of(sensitivity)
     pure = pure_promise(budget)
-    if not pure.epsilon <= LARGEST_EPSILON:
-        raise RangeError(f"staircase noise is drawn for an epsilon of at most {LARGEST_EPSILON:g}, got {pure}.")
-    reach = sensitivity.profile
-    like = np.where(reach > 0, reach.max(), 0.0) if allocation == "iid" else reach
-    grid = grid_steps(like) if steps is None else steps
-    spread = sensitivity.cells(sensitivity.limits.size if weights is None else weights.size)
-    alpha = (
-        np.ones(reach.size) if weights is None else weights if spread.counts is None else weights.repeat(spread.counts)
-    )
-    moved = np.flatnonzero(reach > 0)
+    if not _is_drawn(boxes, pure):
+        raise RangeError(
+            f"staircase noise is drawn for an epsilon of {LEAST_EPSILON:g} to {LARGEST_EPSILON:g}, got {pure}."
+        )
+    reach = boxes.limits
+    grid = steps if steps is not None else grid_steps(_equal_widths(boxes) if allocation == "iid" else reach)
+    alpha = _full_weights(sensitivity, weights, reach.size)
     best: StaircasePlan | None = None
-    for blocks in _candidates(reach, grid, alpha, moved, pure, order, allocation, parts):
+    for blocks in _candidates(boxes, grid, alpha, pure, order, allocation, parts, like, most):
         candidate = StaircasePlan.of(sensitivity, pure, allocation, order, weights, blocks, grid, promise=budget)
         if best is None or candidate.log2_error < best.log2_error:
             best = candidate
-    if best is None:  # pragma: no cover - there is always a candidate
-        raise AssertionError
-    _ = best.certificate
+    if best is not None:
+        _ = best.certificate
     return best
+
+
+def _boxes_of(sensitivity: Sensitivity) -> StepBoxes:
+    """What one step moves on a set; sets that have no such box are refused."""
+    boxes = sensitivity.step_boxes(MOST_NUMBERS)
+    if boxes is not None:
+        return boxes
+    if sensitivity.kind in ("box", "partitions"):
+        raise RangeError(
+            f"staircase noise is planned for at most {MOST_NUMBERS} coordinates, got {sensitivity.dimension}: use "
+            "Laplace or Gaussian noise."
+        )
+    raise ArgumentError(
+        f"staircase noise is for boxes and partitions, got a {sensitivity.kind}: a step of a block may cost its whole "
+        "epsilon however small it is, which no norm bounds. Use Laplace or Gaussian noise."
+    )
+
+
+def _equal_widths(boxes: StepBoxes) -> Floats:
+    """The largest sensitivity of each partition, for all of its numbers that somebody moves."""
+    most = np.zeros(int(boxes.partition.max()) + 1)
+    np.maximum.at(most, boxes.partition, boxes.limits)
+    return np.where(boxes.limits > 0, most[boxes.partition], 0.0)
+
+
+def _full_weights(sensitivity: Sensitivity, weights: Floats | None, size: int) -> Floats:
+    """One weight for each entry."""
+    if weights is None:
+        return np.ones(size)
+    counts = None if weights.size == size else sensitivity.cells(weights.size).counts
+    return weights if counts is None else weights.repeat(counts)
 
 
 def pure_promise(budget: Budget) -> PureDP:
@@ -257,51 +326,66 @@ def pure_promise(budget: Budget) -> PureDP:
 
 
 def _candidates(
-    reach: Floats,
+    boxes: StepBoxes,
     grid: Floats,
     alpha: Floats,
-    moved: Any,
     pure: PureDP,
     order: float,
     allocation: Allocation,
     parts: Sequence[int],
+    like: Sequence[Floats],
+    most: float,
 ) -> Iterator[list[Drawn]]:
-    """Blocks with their laws, to be compared by the error that they have."""
+    """Blocks with their laws, to be compared by the error that they have.
+
+    Blocks lie within one partition, and the objective is a sum over blocks, so each partition is cut into runs alone.
+    """
+    moved = np.flatnonzero(boxes.limits > 0)
     if not moved.size:
         yield []
         return
     epsilon = decimal_fraction(pure.epsilon)
-    limits = reach[moved]
-    w = alpha[moved] * limits
-    reaches = [
-        math.ceil(Fraction(limit) / Fraction(step))
-        for limit, step in zip(limits.tolist(), grid[moved].tolist(), strict=True)
+    limits = boxes.limits if allocation != "iid" else _equal_widths(boxes)
+    reaches = {at: math.ceil(Fraction(float(limits[at])) / Fraction(float(grid[at]))) for at in moved.tolist()}
+    cells, moves = boxes.cells.astype(float), boxes.moves.astype(float)
+    w = alpha * limits * cells ** (1 / order)
+    apart = list(
+        zip(boxes.partition[moved].tolist(), np.searchsorted(parts, moved, side="right").tolist(), strict=True)
+    )
+    inside = [
+        [at for at, place in zip(moved.tolist(), apart, strict=True) if place == one] for one in dict.fromkeys(apart)
     ]
-    starts = [0, *np.searchsorted(moved, parts).tolist(), len(w)]
-    one = [list(range(start, end)) for start, end in itertools.pairwise(starts) if end > start]
-    single = [[at] for at in range(len(w))]
+    choices: list[tuple[Blocks, list[float]]]
     if allocation == "iid":
-        most = Fraction(float(limits.max()))
-        reaches = [math.ceil(most / Fraction(step)) for step in grid[moved].tolist()]
-        choices = [(one, _shares_of(one, np.where(w > 0, w.max(), 0.0), float(epsilon), order))]
+        choices = [(inside, _shares_of(inside, w, moves, float(epsilon), order)[0])]
     elif allocation == "spr":
-        choices = [(single, [1.0] * len(w))]
+        choices = [([[at] for at in moved.tolist()], [1.0] * moved.size)]
     else:
-        runs = [[part[at] for at in run] for part in one for run in _runs_of(w[part], order)]
-        longest = max(len(part) for part in one)
-        partitions = (
-            [runs] + ([one] if runs != one and longest <= _LONGEST else []) + ([single] if len(runs) < len(w) else [])
-        )
-        choices = [(blocks, _shares_of(blocks, w, float(epsilon), order)) for blocks in partitions]
-    costs = ((alpha[moved] / alpha[moved].max()) * (grid[moved] / grid[moved].max())) ** order
+        size = limits * cells ** (1 / order) * moves
+        tried: list[Blocks] = [
+            [[part[at] for at in block] for part in inside for block in _runs_of((weights * size)[part], order)]
+            for weights in (alpha, *like)
+        ]
+        tried += [[[at] for part in inside for at in part], *([inside] if max(map(len, inside)) <= _LONGEST else [])]
+        distinct = {tuple(sorted(map(tuple, blocks))): blocks for blocks in tried}
+        shared = [(blocks, *_shares_of(blocks, w, moves, float(epsilon), order)) for blocks in distinct.values()]
+        least = min(error for *_, error in shared)
+        if least < math.inf and math.log2(least) + order * math.log2(float(w.max())) > most + _NEAR:
+            return
+        choices = [(blocks, shares) for blocks, shares, error in shared if error <= least * _CLEARLY]
+        choices = choices or [(blocks, shares) for blocks, shares, _ in shared]
+    costs = ((alpha / alpha[moved].max()) * (grid / grid[moved].max())) ** order
     for blocks, shares in choices:
         exact = [Fraction(share) for share in shares]
         total = sum(exact)
         yield [
             (
-                tuple(int(moved[at]) for at in block),
+                tuple(block),
                 block_law(
-                    [reaches[at] for at in block], epsilon * share / total, order, [float(costs[at]) for at in block]
+                    [reaches[at] for at in block],
+                    epsilon * share / total / int(boxes.moves[block[0]]),
+                    order,
+                    [float(costs[at]) for at in block],
                 ),
             )
             for block, share in zip(blocks, exact, strict=True)
@@ -329,7 +413,7 @@ class StaircasePlan(NoisePlan):
         promise: Budget | None = None,
     ) -> Self:
         """The plan of these blocks; nothing about them is proved yet."""
-        deviations = np.zeros(sensitivity.dimension)
+        deviations = np.zeros(grid.size)
         for numbers, law in blocks:
             logs = staircase_law.log2_moments(law, 2) / 2 + log2(grid[list(numbers)])
             deviations[list(numbers)] = np.exp2(logs)
@@ -345,12 +429,43 @@ class StaircasePlan(NoisePlan):
     @property
     def blocks(self) -> tuple[Block, ...]:
         """The blocks: numbers, epsilon, share and offset of each."""
-        rates = [law.rate for _, law in self.drawn]
-        total = math.fsum(rates)
+        spent = [law.rate * self._moves(numbers) for numbers, law in self.drawn]
+        total = math.fsum(spent)
         return tuple(
-            Block(numbers, rate, rate / total, max(c / a for a, c in zip(law.reaches, law.offsets, strict=True)))
-            for (numbers, law), rate in zip(self.drawn, rates, strict=True)
+            Block(
+                numbers,
+                rate,
+                rate / total,
+                max(c / a for a, c in zip(law.reaches, law.offsets, strict=True)),
+                self._cells(numbers),
+                self._moves(numbers),
+            )
+            for (numbers, law), rate in zip(self.drawn, spent, strict=True)
         )
+
+    @cached_property
+    def boxes(self) -> StepBoxes:
+        """What one step moves: one entry for each number, those of a partition once for all of its cells.
+
+        :meta private:
+        """
+        return _boxes_of(self.sensitivity)
+
+    @cached_property
+    def starts(self) -> Any:
+        """The place of each entry's first coordinate.
+
+        :meta private:
+        """
+        return np.cumsum([0, *self.boxes.cells[:-1].tolist()])
+
+    def _moves(self, numbers: tuple[int, ...]) -> int:
+        """How often a block is paid."""
+        return int(self.boxes.moves[numbers[0]])
+
+    def _cells(self, numbers: tuple[int, ...]) -> int:
+        """In how many cells a block is drawn."""
+        return int(self.boxes.cells[numbers[0]])
 
     @property
     def law(self) -> Mechanism:
@@ -379,12 +494,39 @@ class StaircasePlan(NoisePlan):
 
         :meta private:
         """
-        return np.exp2(self._log2_moments(1.0))
+        return np.repeat(np.exp2(self._log2_moments(1.0)), self.boxes.cells)
+
+    @property
+    def deviation(self) -> float:
+        """1: scales are standard deviations.
+
+        :meta private:
+        """
+        return 1.0
+
+    @property
+    def grids(self) -> Floats:
+        """The grid step of each coordinate; 0 where nobody moves it.
+
+        :meta private:
+        """
+        return np.repeat(np.where(self.boxes.limits > 0, self.grid, 0.0), self.boxes.cells)
 
     @property
     def shares(self) -> Floats:
         """There are none: noise that is drawn jointly has shares per block, in `blocks`."""
         raise ArgumentError("shares of staircase noise are per block, since it is drawn jointly: see plan.blocks.")
+
+    @property
+    def shares_paid(self) -> Floats:
+        """For each coordinate the share of its block: what it costs to release it by itself.
+
+        :meta private:
+        """
+        shares = np.zeros(self.grid.size)
+        for block in self.blocks:
+            shares[list(block.numbers)] = block.share
+        return np.repeat(shares, self.boxes.cells)
 
     @property
     def run_shares(self) -> Floats:
@@ -402,7 +544,7 @@ class StaircasePlan(NoisePlan):
     @property
     def mse(self) -> float:
         """The sum of the noise variances, the paper's MSE."""
-        return 2.0 ** self._log2_total(0.0, 2.0) if self.drawn else 0.0
+        return from_log2("mse", self._log2_total(0.0, 2.0))
 
     @property
     def suboptimality(self) -> float | None:
@@ -415,7 +557,7 @@ class StaircasePlan(NoisePlan):
 
         :meta private:
         """
-        return tuple(StepLoss.of(law) for _, law in self.drawn)
+        return tuple(StepLoss.of(law, self._moves(numbers)) for numbers, law in self.drawn)
 
     @cached_property
     def mu_squared(self) -> Fraction:
@@ -464,10 +606,10 @@ class StaircasePlan(NoisePlan):
         :meta private:
         """
         noisy = np.nan_to_num(np.asarray(values, dtype=np.float64)) + 0.0
+        starts = self.starts - start
         for numbers, law in self.drawn_from(start, start + noisy.size):
-            places = list(numbers)
-            here = [place - start for place in places]
-            noisy[here] = add_block_noise(values[here], law, self.grid[places], source)
+            places = np.add.outer(np.arange(self._cells(numbers)), starts[list(numbers)])  # one line per cell
+            noisy[places] = add_block_noise(values[places], law, self.grid[list(numbers)], source)
         return noisy
 
     def drawn_from(self, start: int, end: int) -> list[Drawn]:
@@ -481,7 +623,10 @@ class StaircasePlan(NoisePlan):
 
         :meta private:
         """
-        inside = [[start <= number < end for number in numbers] for numbers, _ in self.drawn]
+        starts, ends = self.starts, self.starts + self.boxes.cells
+        inside = [
+            [bool(start <= starts[number] and ends[number] <= end) for number in numbers] for numbers, _ in self.drawn
+        ]
         if any(any(block) and not all(block) for block in inside):
             raise GuaranteeError("a block is drawn as a whole: no part of it has privacy of its own.")
         return [one for one, block in zip(self.drawn, inside, strict=True) if block[0]]
@@ -493,7 +638,9 @@ class StaircasePlan(NoisePlan):
         """
         noise = np.zeros((count, self.dimension))
         for numbers, law in self.drawn:
-            noise[:, list(numbers)] = staircase_law.sample(law, count, rng) * self.grid[list(numbers)]
+            for cell in range(self._cells(numbers)):
+                places = self.starts[list(numbers)] + cell
+                noise[:, places] = staircase_law.sample(law, count, rng) * self.grid[list(numbers)]
         return noise
 
     def half_widths(self, failure: float) -> Floats:
@@ -501,26 +648,27 @@ class StaircasePlan(NoisePlan):
 
         :meta private:
         """
-        widths = np.zeros(self.dimension)
+        widths = np.zeros(self.grid.size)
         for numbers, law in self.drawn:
             known: dict[tuple[int, int], int] = {}
             for at, (number, kind) in enumerate(zip(numbers, zip(law.reaches, law.offsets, strict=True), strict=True)):
                 if kind not in known:
                     known[kind] = staircase_law.quantile(law, at, failure)
                 widths[number] = (known[kind] + 0.5) * self.grid[number]
-        return widths
+        return np.repeat(widths, self.boxes.cells)
 
     def joint_half_widths(self, level: float) -> Floats:
-        """Widths that hold for all numbers at once with this probability, equally likely in each block.
+        """Widths that hold for all numbers at once with this probability, equally likely in each block and cell.
 
         :meta private:
         """
-        widths = np.zeros(self.dimension)
-        failure = -math.expm1(math.log(level) / max(len(self.drawn), 1))
+        widths = np.zeros(self.grid.size)
+        drawn = sum(self._cells(numbers) for numbers, _ in self.drawn)
+        failure = -math.expm1(math.log(level) / max(drawn, 1))
         for numbers, law in self.drawn:
             for number, most in zip(numbers, staircase_law.joint_quantile(law, failure), strict=True):
                 widths[number] = (most + 0.5) * self.grid[number]
-        return widths
+        return np.repeat(widths, self.boxes.cells)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary, versioned; `NoisePlan.from_dict` makes the same plan of it, bit for bit."""
@@ -551,14 +699,32 @@ class StaircasePlan(NoisePlan):
             f"{measure}: {self.error:.6g}",
         ]
         labels = self.sensitivity.labels
-        has_labels = labels is not None and len(labels) == self.dimension
-        reach = self.sensitivity.profile
-        lines = [["coordinate", "sensitivity", "standard deviation", "block", "share of the block"]]
+        has_labels = labels is not None and len(labels) == self.grid.size
+        reach = self.boxes.limits
+        many = self.grid.size < self.dimension
+        lines = [
+            [
+                "coordinate",
+                *(["count"] if many else []),
+                "sensitivity",
+                "standard deviation",
+                "block",
+                "share of the block",
+            ]
+        ]
         for at, block in enumerate(self.blocks):
             for number in block.numbers:
                 name = labels[number] if labels is not None and has_labels else str(number)
+                count = [str(block.cells)] if many else []
                 lines.append(
-                    [name, f"{reach[number]:.6g}", f"{self.scales[number]:.6g}", str(at), f"{block.share:.4f}"]
+                    [
+                        name,
+                        *count,
+                        f"{reach[number]:.6g}",
+                        f"{self.run_scales[number]:.6g}",
+                        str(at),
+                        f"{block.share:.4f}",
+                    ]
                 )
         body = aligned(lines[: _SHOWN + 1], left=1)
         if len(lines) > _SHOWN + 1:
@@ -567,20 +733,17 @@ class StaircasePlan(NoisePlan):
 
     @property
     def _alpha(self) -> Floats | float:
-        if self.weights is None:
-            return 0.0
-        counts = self.sensitivity.cells(self.weights.size).counts
-        return log2(self.weights if counts is None else self.weights.repeat(counts))
+        return 0.0 if self.weights is None else log2(_full_weights(self.sensitivity, self.weights, self.grid.size))
 
     def _log2_moments(self, order: float) -> Floats:
-        logs = np.full(self.dimension, -math.inf)
+        logs = np.full(self.grid.size, -math.inf)
         for numbers, law in self.drawn:
             places = list(numbers)
             logs[places] = staircase_law.log2_moments(law, order) + order * log2(self.grid[places])
         return logs
 
     def _log2_total(self, alpha: Floats | float, order: float) -> float:
-        return log2_sum(self._log2_moments(order) + order * alpha, None)
+        return log2_sum(self._log2_moments(order) + order * alpha, self.boxes.cells)
 
     @property
     def _epsilon_promised(self) -> PureDP:
@@ -620,14 +783,17 @@ def prove(plan: StaircasePlan) -> Certificate:
     """Prove that blocks keep the promise: whole sensitivities, one block for each number, the product of the ratios."""
     if not isinstance(plan.budget, PureDP):
         raise GuaranteeError(f"staircase noise proves a pure promise, got {plan.budget}: make a new plan.")
-    reach, grid = plan.sensitivity.profile, plan.grid
-    if plan.sensitivity.kind != "box" or grid.shape != reach.shape:
-        raise GuaranteeError("staircase noise is for the coordinates of a box: make a new plan.")
+    boxes, grid = plan.sensitivity.step_boxes(MOST_NUMBERS), plan.grid
+    if boxes is None or grid.shape != boxes.limits.shape:
+        raise GuaranteeError("staircase noise is for the coordinates of boxes: make a new plan.")
+    reach = boxes.limits
     left = set(np.flatnonzero(reach > 0).tolist())
     product = Fraction(1)
     for numbers, law in plan.drawn:
         if len(numbers) != law.size or len(set(numbers)) != len(numbers) or not left.issuperset(numbers):
             raise GuaranteeError("each coordinate that somebody moves must be in one block, once: make a new plan.")
+        if len(set(boxes.partition[list(numbers)].tolist())) != 1:
+            raise GuaranteeError("a block must lie within one partition: make a new plan.")
         left.difference_update(numbers)
         for number, a in zip(numbers, law.reaches, strict=True):
             step = float(grid[number])
@@ -637,7 +803,8 @@ def prove(plan: StaircasePlan) -> Certificate:
                 and a * Fraction(step) >= Fraction(float(reach[number]))
             ):
                 raise GuaranteeError(f"coordinate {number} moves farther than a step of its block: make a new plan.")
-        product *= law.rho
+        moves = int(boxes.moves[numbers[0]])
+        product *= law.rho if moves == 1 else staircase_law.power_below(law.rho, moves)
     if left:
         raise GuaranteeError(f"coordinate {min(left)} depends on people but is in no block: make a new plan.")
     epsilon = decimal_fraction(plan.budget.epsilon)
@@ -649,7 +816,7 @@ def prove(plan: StaircasePlan) -> Certificate:
         raise GuaranteeError(
             f"the blocks do not keep {plan.budget}: the product of their ratios is below exp(-epsilon)."
         )
-    spent = above(math.fsum(law.rate for _, law in plan.drawn))
+    spent = above(math.fsum(law.rate * int(boxes.moves[numbers[0]]) for numbers, law in plan.drawn))
     return Certificate(
         promise=str(plan.budget),
         mechanism="staircase",
@@ -668,11 +835,11 @@ def plan_from_record(
     record: Mapping[str, Any], sensitivity: Sensitivity, allocation: Any, order: float, weights: Floats | None
 ) -> StaircasePlan:
     """The plan of a record whose mechanism is the staircase; `verify()` checks what it promises."""
-    blocks = record["blocks"]
-    if sensitivity.dimension > MOST_NUMBERS or not (isinstance(blocks, list) and len(blocks) <= MOST_NUMBERS):
-        raise RecordError("the plan's record holds more blocks or coordinates than are planned: it was changed.")
-    grid = array("grid", record["grid"], length=sensitivity.dimension, cure="store plans as they are written")
-    laws = [_block_from(block, sensitivity.dimension) for block in blocks]
+    blocks, boxes = record["blocks"], sensitivity.step_boxes(MOST_NUMBERS)
+    if boxes is None or not (isinstance(blocks, list) and len(blocks) <= MOST_NUMBERS):
+        raise RecordError("the plan's record holds a set, or more blocks, than are planned: it was changed.")
+    grid = array("grid", record["grid"], length=boxes.limits.size, cure="store plans as they are written")
+    laws = [_block_from(block, boxes.limits.size) for block in blocks]
     if not all((grid[list(numbers)] >= _LEAST * 2.0**-40).all() for numbers, _ in laws):
         raise RecordError("the plan's record holds a grid that no plan has: it was changed.")
     return StaircasePlan.of(sensitivity, budget_from_dict(record["budget"]), allocation, order, weights, laws, grid)

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from inid.arguments import Floats
 from inid.mechanisms import MechanismChoice
 from inid.planning import Comparison, NoisePlan, plan_independent
+from inid.planning.comparison import compare
 from inid.promises import Budget
 from inid.report.wording import plain_ratio
 
@@ -63,6 +62,7 @@ class PlanSummary:
     promise: Budget | None = None
     steps: tuple[NoisePlan, ...] = ()
     spread: str = ""
+    joint: bool = False  # whether noise that is drawn jointly would serve too
 
     @property
     def budget(self) -> Budget:
@@ -77,7 +77,7 @@ class PlanSummary:
     @cached_property
     def comparison(self) -> Comparison:
         """The error of every mechanism and allocation under the same promise; planned when it is first asked for."""
-        return self.noise.compare()
+        return compare(self.noise, joint=self.joint)
 
     @cached_property
     def answers_differ(self) -> bool:
@@ -168,7 +168,7 @@ def summarize_plan(
         for name in BASELINES
     }
     baselines = {name: _deviations(other) for name, other in others.items()}
-    columns = zip(names, noise.shares, _deviations(noise), noise.sensitivity.profile, noise.scales, strict=True)
+    columns = zip(names, noise.shares_paid, _deviations(noise), noise.sensitivity.profile, noise.scales, strict=True)
     lines = tuple(
         PlanLine(
             label,
@@ -182,7 +182,7 @@ def summarize_plan(
         for at, (label, share, deviation, moved, scale) in enumerate(columns)
     )
     gains = {name: _ratio(other, noise) for name, other in others.items()}
-    return PlanSummary(noise, lines, gains, nothing_to_gain(gains))
+    return PlanSummary(noise, lines, gains, nothing_to_gain(gains), joint=True)
 
 
 def nothing_to_gain(gains: Mapping[str, float]) -> str | None:
@@ -199,8 +199,7 @@ def nothing_to_gain(gains: Mapping[str, float]) -> str | None:
 
 
 def _deviations(noise: NoisePlan) -> Floats:
-    factor = np.sqrt(2.0) if noise.mechanism == "laplace" else 1.0
-    return np.asarray(factor * noise.scales)
+    return noise.std
 
 
 def _ratio(other: NoisePlan, noise: NoisePlan) -> float:

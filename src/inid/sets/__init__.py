@@ -4,7 +4,7 @@
 a network of 10^9 parameters in 10^3 layers is a set of 10^3 runs.
 """
 
-from inid.sets.base import Allocation, Cells, Neighbours, Sensitivity, read_order
+from inid.sets.base import Allocation, Cells, Neighbours, Sensitivity, StepBoxes, read_order
 from inid.sets.disparity import disparity, gini, majorizes, mse_reduction
 from inid.sets.envelopes import Ratios
 from inid.sets.groups import group_scales
@@ -16,6 +16,7 @@ __all__ = [
     "Neighbours",
     "Ratios",
     "Sensitivity",
+    "StepBoxes",
     "disparity",
     "gini",
     "majorizes",

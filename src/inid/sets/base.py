@@ -8,7 +8,8 @@ for an exponent q (2 where sums of squares are spent, 1 where sums of absolute v
     supremum      what given scales spend: the supremum over S of sum (|d_i| / scale_i)^q, exactly or rounded up
     ratios        the worst neighbours for Laplace noise, as ratios whose privacy curve bounds all of S (E5)
 
-Each kind of set is one file that answers them: `box`, `groups` (a ball is one group), `ellipsoid`.
+Each kind of set is one file that answers them: `box`, `groups` (a ball is one group), `partitions`, `ellipsoid`. Boxes
+and partitions also say what one step moves (`step_boxes`), for noise that is drawn jointly.
 """
 
 import hashlib
@@ -114,6 +115,19 @@ class Cells(NamedTuple):
         return np.arange(size) if self.runs is None else self.runs
 
 
+class StepBoxes(NamedTuple):
+    """What a person moves, in steps: in each partition at most `moves` times the numbers of one of `cells` cells.
+
+    One entry for each number; those of one partition move together, each by at most its limit. A box is one partition
+    of one cell, which is moved once.
+    """
+
+    limits: Floats
+    cells: Counts
+    moves: Counts
+    partition: Counts
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class SetRecord:
     """The numbers that make a set, one per run of equal coordinates. A field that a kind of set lacks is None."""
@@ -129,6 +143,7 @@ class SetRecord:
 
     kind: ClassVar[str]
     limits_name: ClassVar[str]  # what `limits` are called in words
+    fields: ClassVar[tuple[str, ...]] = FIELDS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limits", arguments.frozen(self.limits))
@@ -136,7 +151,7 @@ class SetRecord:
             object.__setattr__(self, "counts", arguments.frozen(self.counts))
 
     def __reduce__(self) -> tuple[object, ...]:
-        return type(self), tuple(getattr(self, name) for name in FIELDS)  # without what was cached
+        return type(self), tuple(getattr(self, name) for name in self.fields)  # without what was cached
 
     @cached_property
     def dimension(self) -> int:
@@ -145,7 +160,8 @@ class SetRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary from which `from_dict` makes the same set, bit for bit."""
-        record: dict[str, Any] = {"kind": self.kind} | {name: getattr(self, name) for name in FIELDS}
+        record: dict[str, Any] = {"kind": self.kind} | {name: getattr(self, name) for name in self.fields}
+        record |= {name: list(record[name]) for name in self.fields[len(FIELDS) :]}
         record["limits"] = self.limits.tolist()
         record["counts"] = None if self.counts is None else self.counts.tolist()
         record["labels"] = None if self.labels is None else list(self.labels)
@@ -154,8 +170,8 @@ class SetRecord:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SetRecord):
             return NotImplemented
-        names = ("kind", *(name for name in FIELDS if name not in ("limits", "counts")))
-        same = all(getattr(self, n) == getattr(other, n) for n in names)
+        names = ("kind", *(name for name in self.fields if name not in ("limits", "counts")))
+        same = self.kind == other.kind and all(getattr(self, n) == getattr(other, n) for n in names)
         if not (same and np.array_equal(self.limits, other.limits)):
             return False
         if self.counts is None or other.counts is None:
@@ -169,7 +185,8 @@ class SetRecord:
     def fingerprint(self) -> str:
         """Sixteen hexadecimal digits that pin down the set, bit for bit (labels aside): the start of a SHA-256."""
         facts = (self.kind, self.limits.size, self.norm, self.l1, self.l2, self.total, self.neighbours)
-        digest = hashlib.sha256(repr(facts).encode())
+        more = tuple(getattr(self, name) for name in self.fields[len(FIELDS) :])
+        digest = hashlib.sha256(repr(facts + more).encode())
         digest.update(self.limits.astype("<f8", copy=False).data)
         if self.counts is not None:
             digest.update(self.counts.astype("<i8", copy=False).data)
@@ -206,7 +223,7 @@ Allocation = Literal["optimal", "iid", "spr"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sensitivity(SetRecord, ABC):
-    """A sensitivity set. Make one with `box`, `ball`, `groups` or `ellipsoid`.
+    """A sensitivity set. Make one with `box`, `ball`, `groups`, `partitions` or `ellipsoid`.
 
     >>> s = Sensitivity.box([1.0, 3.0, 40.0], labels=["age", "visits", "income"])
     >>> s.dimension, s.neighbours
@@ -289,6 +306,40 @@ class Sensitivity(SetRecord, ABC):
         from inid.sets.groups import Groups
 
         return Groups.read(sizes, l1=l1, l2=l2, total=total, labels=labels, neighbours=neighbours)
+
+    @staticmethod
+    def partitions(
+        boxes: Sequence[ArrayLike],
+        cells: int | Sequence[int],
+        *,
+        moves: int | Sequence[int] = 1,
+        labels: Sequence[str] | None = None,
+        neighbours: Neighbours = "add_remove",
+    ) -> "Sensitivity":
+        """Numbers that are asked in every cell of a partition: all that one row moves lies in one cell.
+
+        State a partition only where that is so. A row may lie in any cell of each partition, so two histograms are two
+        partitions, also if they have as many bins; and a number of the whole table beside them is one of one cell.
+
+        Args:
+            boxes: For each partition how far one row moves each number of its cell.
+            cells: How many cells each partition has; one number is that of all.
+            moves: How many rows of one person can change: with m rows each, m under "add_remove" and "zero_out", and 2m
+                under "replace", where a row leaves one cell and enters another.
+            labels: One name per number, in the order of the boxes.
+            neighbours: "add_remove", "replace" or "zero_out".
+
+        Coordinates stand number by number, each cell by cell.
+
+        >>> s = Sensitivity.partitions([[1.0, 50.0]], cells=4, labels=["count", "age"])  # by four groups
+        >>> s.dimension
+        8
+        >>> s
+        Sensitivity.partitions([[1.0, 50.0]], cells=[4], moves=[1])
+        """
+        from inid.sets.partitions import Partitions
+
+        return Partitions.read_boxes(boxes, cells, moves=moves, labels=labels, neighbours=neighbours)
 
     @staticmethod
     def ellipsoid(
@@ -422,6 +473,13 @@ class Sensitivity(SetRecord, ABC):
             return np.zeros(0), np.zeros(0, dtype=np.int64)
         return self._ratios(scales, cells)
 
+    def step_boxes(self, most: int) -> StepBoxes | None:  # noqa: ARG002 - most sets have none
+        """What one step moves, for noise that is drawn jointly over at most so many entries; None where no box does.
+
+        :meta private:
+        """
+        return None
+
     @cached_property
     def corner_size(self) -> int:
         """The most coordinates that one extreme difference moves: 1 means that all of S is bounded by single ratios.
@@ -493,10 +551,11 @@ class Sensitivity(SetRecord, ABC):
         Raises:
             RecordError: The record does not parse.
         """
-        names = ("kind", *FIELDS)
+        kinds = _kinds()
+        kind = record.get("kind") if isinstance(record, Mapping) else None
+        names = ("kind", *(kinds[kind].fields if isinstance(kind, str) and kind in kinds else FIELDS))
         if not isinstance(record, Mapping) or set(record) != set(names):
             raise RecordError(f"a sensitivity's record must be a dictionary with exactly {', '.join(names)}.")
-        kinds = _kinds()
         if not (isinstance(record["kind"], str) and record["kind"] in kinds):
             raise RecordError(f"unknown kind of sensitivity {shown(record['kind'])}: known are {', '.join(kinds)}.")
         try:
@@ -517,6 +576,7 @@ class Sensitivity(SetRecord, ABC):
 
 
 def _kinds() -> dict[str, type[Sensitivity]]:
-    from inid.sets import box, ellipsoid, groups
+    from inid.sets import box, ellipsoid, groups, partitions
 
-    return {kind.kind: kind for kind in (box.Box, groups.Ball, groups.Groups, ellipsoid.Ellipsoid)}
+    every = (box.Box, groups.Ball, groups.Groups, ellipsoid.Ellipsoid, partitions.Partitions)
+    return {kind.kind: kind for kind in every}

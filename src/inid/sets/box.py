@@ -12,7 +12,7 @@ from inid.arguments import Floats
 from inid.mechanisms import Exponent, optimal_shape
 from inid.numbers.sums import log2
 from inid.sets import caps, envelopes
-from inid.sets.base import Cells, Sensitivity, read_cap, read_counts, read_neighbours
+from inid.sets.base import Cells, Sensitivity, StepBoxes, read_cap, read_counts, read_neighbours
 
 
 class Box(Sensitivity):
@@ -48,6 +48,13 @@ class Box(Sensitivity):
     @cached_property
     def _binding(self) -> caps.Binding:
         return caps.binding(self.l1, self.l2, self.reach, self.counts)
+
+    def step_boxes(self, most: int) -> StepBoxes | None:
+        """The box itself, without its caps: a step costs the same however small it is."""
+        if self.dimension > most:
+            return None
+        one = np.ones(self.dimension, dtype=np.int64)
+        return StepBoxes(self.profile, one, one, np.zeros_like(one))
 
     def is_solved(self, exponent: Exponent) -> bool:
         """See `Sensitivity.is_solved`."""

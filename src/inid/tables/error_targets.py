@@ -12,6 +12,9 @@ with w_j, and no tolerance for j is the smallest w_j. That holds over the union 
 least maximum M of v / target^2: if v_j rose to v'_j when target_j falls, the old v would be better than the new optimum
 wherever j decided it.
 
+Staircase noise is planned in blocks that follow the weights, and each named number is compared with the plan that has
+one name less (`inid.tables.questions.statistics.plan`).
+
 It holds as far as a planner finds the least. Laplace noise on many tables is planned before least squares makes them
 agree, and the statement is about that noise. What least squares leaves has no such guarantee: with x = 1 / scale, which
 the promise bounds in sum, a variance is a sum of 1 / (sum of c x^2), which is not convex in x. Of 365 random questions
@@ -35,6 +38,7 @@ UNITS: dict[MechanismName, Budget] = {"gaussian": GaussianDP(1.0), "laplace": Pu
 def families(promise: Budget, mechanism: str = "auto") -> tuple[MechanismName, ...]:
     """The mechanisms to plan with: the one that was chosen, or those that keep a promise."""
     chosen: dict[str, tuple[MechanismName, ...]] = {"gaussian": ("gaussian",), "laplace": ("laplace",)}
+    chosen["staircase"] = ("laplace",)  # its costs add up as those of Laplace noise
     return chosen.get(mechanism, ("laplace",) if isinstance(promise, PureDP) else ("gaussian", "laplace"))
 
 

@@ -1,4 +1,4 @@
-"""Quantiles of sums of Laplace noises, and Fieller's intervals of ratios.
+"""Quantiles of sums of Laplace noises and of staircase noises, and Fieller's intervals of ratios.
 
 *Two noises* of scales a >= b. With s = b / a, x = t / a and z = x (1 - s) / s,
 
@@ -16,12 +16,15 @@ side, and the distance halves.
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from inid.arguments import Floats
+from inid.planning import StaircasePlan
+from inid.planning.staircase_law import widths_of
 
 _HALVINGS = 64
 
@@ -139,7 +142,12 @@ def _quantile(scales: tuple[float, ...], numbers: tuple[int, ...], level: float)
 # What is added to Q for the rounding of released numbers to their grids, half a step of S and |r| half steps of N, has
 # the slope of what is added to q.
 
+#
+# *Staircase noise* has no proof that the set is an interval: there all of it inside the public range is sought on a
+# grid that is finest near S / N, and its outermost point is refined.
+
 _BISECTIONS = 60
+_GRID_POINTS = 96
 _ROUNDINGS = 1e-9  # of the range: ends without noise may be beyond it by their rounding
 
 
@@ -194,3 +202,115 @@ def searched_ends(
         far, near = np.where(out, middle, far), np.where(out, near, middle)
     lower, upper = np.where(bounded, far, outer)
     return lower, upper
+
+
+def scanned_ends(
+    total: Floats,
+    number: Floats,
+    least: Floats | float,
+    beyond: Callable[[Floats, Floats], NDArray[np.bool_]],
+    bounds: tuple[float, float],
+) -> tuple[Floats, Floats]:
+    """The same where what is not rejected may be no interval: from the outermost ratio of a grid that is not."""
+    bounded = number > least
+    ratio = np.divide(total, number, out=np.zeros_like(total), where=bounded)
+    own = np.clip(ratio, *bounds)
+    outside = np.abs(ratio - own) > _ROUNDINGS * (bounds[1] - bounds[0])
+    bounded = bounded & ~(outside & beyond(np.abs(total - own * number), own))
+    parts = (np.arange(1, _GRID_POINTS + 1) / _GRID_POINTS) ** 4
+    ends = []
+    for bound in bounds:
+        near, far = own.copy(), np.full_like(own, bound)
+        for part, before in zip(parts.tolist(), [0.0, *parts[:-1].tolist()], strict=True):
+            here = own + (bound - own) * part
+            out = beyond(np.abs(total - here * number), here)
+            first = out & (near == own + (bound - own) * before)  # right beyond the outermost that is not rejected
+            near, far = np.where(out, near, here), np.where(first, here, np.where(out, far, bound))
+        for _ in range(_BISECTIONS):
+            middle = far / 2 + near / 2
+            out = beyond(np.abs(total - middle * number), middle)
+            far, near = np.where(out, middle, far), np.where(out, near, middle)
+        ends.append(np.where(bounded, far, bound))
+    return ends[0], ends[1]
+
+
+# Two numbers of staircase noise. Given the steps of their blocks each is uniform on whole numbers, within half a step
+# of a uniform one, so that with half-widths A >= B
+#
+#     P(|U + V| > t) = 1 - t / A                   for t <= A - B
+#                      (A + B - t)^2 / (4 A B)     from there to A + B.
+#
+# In one block both have the same step, in two they are summed over each. What a number is from the uniform one, half a
+# step of its grid, is taken off the distance.
+
+_WIDTHS, _PAIRED_WIDTHS = 384, 48
+_CHUNK = 1 << 21
+
+
+@dataclass(frozen=True)
+class StepPair:
+    """The law of T + r T' of two numbers of staircase noise: half-widths in one order, or over all pairs."""
+
+    first: Floats
+    second: Floats
+    chances: Floats
+    half_steps: tuple[float, float]
+
+    @staticmethod
+    def of(plan: StaircasePlan, one: int, other: int | None) -> "StepPair":
+        """The numbers at two places among the plan's entries; where nobody moves one, it has no noise."""
+        blocks = {number: at for at, (numbers, _) in enumerate(plan.drawn) for number in numbers}
+        same = other is not None and one in blocks and blocks.get(one) == blocks.get(other)
+        most = _WIDTHS if same or other is None or one not in blocks or other not in blocks else _PAIRED_WIDTHS
+        first, chances = _widths(plan, blocks, one, most)
+        if other is None:
+            return StepPair(first, 0 * first, chances, (_half_step(plan, blocks, one), 0.0))
+        second, others = _widths(plan, blocks, other, most)
+        steps = (_half_step(plan, blocks, one), _half_step(plan, blocks, other))
+        if same:
+            return StepPair(first, second, chances, steps)
+        pairs = np.meshgrid(first, second, indexing="ij")
+        return StepPair(pairs[0].ravel(), pairs[1].ravel(), np.outer(chances, others).ravel(), steps)
+
+    def tail(self, distance: Floats, factor: Floats) -> Floats:
+        """A bound on P(|T + factor T'| > distance), entry by entry."""
+        reach = distance - self.half_steps[0] - np.abs(factor) * self.half_steps[1]
+        found = np.empty(reach.shape)
+        size = max(1, _CHUNK // self.chances.size)
+        for start in range(0, reach.size, size):
+            part = slice(start, start + size)
+            found[part] = self._uniform_tail(reach[part], np.abs(factor[part]))
+        return found
+
+    @np.errstate(divide="ignore", invalid="ignore")
+    def _uniform_tail(self, reach: Floats, factor: Floats) -> Floats:
+        other = np.multiply.outer(factor, self.second)
+        large, small = np.maximum(self.first, other), np.minimum(self.first, other)
+        t = np.maximum(reach, 0.0)[:, None]
+        left = large + small - t
+        tails = np.where(t <= large - small, 1 - t / large, np.square(np.maximum(left, 0.0)) / (4 * large * small))
+        tails = np.where(left > 0, tails, 0.0)
+        return np.where(reach >= 0, tails @ self.chances, 1.0)
+
+    def quantile(self, failure: float, factor: float) -> float:
+        """The distance that |T + factor T'| exceeds with at most this probability."""
+        times = np.array([factor])
+        widest = float(self.first.max() + abs(factor) * self.second.max())
+        low, high = 0.0, widest + self.half_steps[0] + abs(factor) * self.half_steps[1]
+        for _ in range(_BISECTIONS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if float(self.tail(np.array([middle]), times)[0]) > failure else (low, middle)
+        return high
+
+
+def _widths(plan: StaircasePlan, blocks: dict[int, int], number: int, most: int) -> tuple[Floats, Floats]:
+    """Half-widths of a number in the user's units, and their probabilities."""
+    if number not in blocks:
+        return np.zeros(1), np.ones(1)
+    numbers, law = plan.drawn[blocks[number]]
+    widths, chances = widths_of(law, numbers.index(number), most)
+    return widths * float(plan.grid[number]), chances
+
+
+def _half_step(plan: StaircasePlan, blocks: dict[int, int], number: int) -> float:
+    return float(plan.grid[number]) / 2 if number in blocks else 0.0

@@ -299,6 +299,8 @@ def independent_totals(block: EstimateBlock, kept: tuple[int, ...], release: "Re
     Gaussian noises add up to a Gaussian one, and of Laplace noises the law of the sum is known (`laplace_sums`). What
     each number was rounded by to the grid of its noise is added.
     """
+    if release.plan.mechanism not in ("gaussian", "laplace"):
+        return plain_totals(block, kept)
     unit = 1.0 if release.plan.mechanism == "gaussian" else np.sqrt(2.0)
     scales = _arranged(block, [(row.std or 0.0) / unit for row in block.estimates], kept)
     totals = []

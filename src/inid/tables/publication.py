@@ -7,6 +7,10 @@ and the one with the smaller error of the whole is taken.
 
 *What it costs.* The parts are fixed in advance, and their costs add up: mu^2 with Gaussian noise, epsilon with Laplace
 noise. The charge is one record of the promise and of its parts, whose exact sum is proved to be within it.
+
+*Staircase noise* keeps a pure promise, as Laplace noise does, and each question that can takes the better of the two.
+Its errors do not fall with the square of epsilon, so such questions are drafted at the parts themselves, and divided
+again by what their errors are there.
 """
 
 import math
@@ -17,13 +21,13 @@ from fractions import Fraction
 from functools import cached_property
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from inid.accounting import JointCharge
 from inid.accounting.parts import read_part
 from inid.arguments import choice, listed, real, shown
 from inid.errors import ArgumentError, BudgetError, GuaranteeError, RangeError, Words
-from inid.mechanisms import MechanismChoice, MechanismName
+from inid.mechanisms import MechanismName, NoiseChoice
 from inid.mechanisms.gaussian import epsilon_of
 from inid.numbers.decimals import decimal_down, decimal_fraction, decimal_root_down, decimal_up
 from inid.numbers.sums import root_up
@@ -157,9 +161,15 @@ class PublicationPlan:
         """A JSON-safe dictionary: the charge, and the plan of each query."""
         return {"charge": self.charge.to_dict(), "plans": {name: plan.to_dict() for name, plan in self.plans.items()}}
 
+    @property
+    def _noise_in_words(self) -> str:
+        """The kinds of noise that it has."""
+        noises = [noise.mechanism for noise in self._noises if isinstance(noise, NoisePlan)] or [self.mechanism]
+        return f"{' and '.join(dict.fromkeys(noises))} noise"
+
     def __str__(self) -> str:
         number = "1 query" if len(self.plans) == 1 else f"{len(self.plans)} queries"
-        lines = [f"{number} under {self.budget}, one charge, {self.mechanism} noise"]
+        lines = [f"{number} under {self.budget}, one charge, {self._noise_in_words}"]
         for name, plan in self.plans.items():
             lines += [
                 "",
@@ -377,7 +387,7 @@ class Publication:
         tolerance: Mapping[str, Mapping[Any, float]] | None = None,
         importance: Mapping[str, float] | None = None,
         share: Mapping[str, Share] | None = None,
-        mechanism: MechanismChoice = "auto",
+        mechanism: NoiseChoice = "auto",
         ledger: "Ledger | None" = None,
     ) -> PublicationPlan:
         """Divide the promise and plan each query with its part, before anything is spent; print the plan to see it.
@@ -389,7 +399,8 @@ class Publication:
             importance: By query, what its error counts; 1 where none is stated.
             share: By query, the part of the promise that it takes whatever its error is, such as "1/10"; the others
                 divide the rest. Synthetic rows, which have no stated error, need one.
-            mechanism: "gaussian", "laplace", or "auto" for the one with the smaller error of the whole.
+            mechanism: "gaussian", "laplace", "staircase" (for questions that can, Laplace noise for others), or "auto"
+                for the one with the smaller error of the whole; then each question takes Laplace or staircase noise.
             ledger: The ledger to be charged; nothing is charged yet. Where the table states no relation, its own.
 
         Raises:
@@ -397,7 +408,7 @@ class Publication:
             BudgetError: The promise cannot be divided so.
             RangeError: The promise, or what an error is worth beside the others, is too small for floats.
         """
-        chosen = choice("mechanism", mechanism, ("auto", "gaussian", "laplace"))
+        chosen = choice("mechanism", mechanism, get_args(NoiseChoice))
         check_promise(budget)
         queries = {name: query.under(ledger) for name, query in self.queries.items()}
         named = {
@@ -410,9 +421,12 @@ class Publication:
         promise, delta_of_keys = _beside(budget, queries)
         equal = {name: query.question.equal(promise, questions=len(queries)) for name, query in queries.items()}
         targets = {name: targets_of(named[name], equal[name]).limits for name in queries}
-        divisions = {family: _divided(promise, queries, family, targets, weights, shares) for family in kinds}
+        noises = {family: _noises(queries, family, chosen) for family in kinds}
+        divisions = {
+            family: _divided(promise, queries, family, noises[family], targets, weights, shares) for family in kinds
+        }
         drafts = (
-            (family, _parts_planned(queries, family, divisions[family], targets))
+            (family, _parts_planned(queries, noises[family], divisions[family], targets, equal))
             for family in sorted(kinds, key=lambda one: divisions[one].objective)
         )
         kept = (draft for draft in drafts if _keeps(PublicationPlan(budget, *draft, equal, delta_of_keys)))
@@ -516,15 +530,16 @@ def _beside(budget: Budget, queries: Mapping[str, Query[Any, Any]]) -> tuple[Bud
 
 def _parts_planned(
     queries: Mapping[str, Query[Any, Any]],
-    family: MechanismName,
+    noises: Mapping[str, NoiseChoice],
     division: Division,
     targets: Mapping[str, list[float]],
+    equal: Mapping[str, list[float]],
 ) -> dict[str, Plan]:
     plans = {}
     for (name, query), part in zip(queries.items(), division.parts, strict=True):
         if part is None:
             raise ArgumentError(f"{name} reveals nothing about anybody: release it as it is, without a part.")
-        plans[name] = query.question.plan_within(part, family, targets[name])
+        plans[name] = _within(query, part, noises[name], targets[name], equal[name])
     return plans
 
 
@@ -540,21 +555,68 @@ def _keeps(plan: PublicationPlan) -> bool:
     return True
 
 
+def _noises(queries: Mapping[str, Query[Any, Any]], family: MechanismName, chosen: str) -> dict[str, NoiseChoice]:
+    """The kind of noise of each question, within a family in which costs add up."""
+    joint: NoiseChoice = "staircase" if chosen == "staircase" else "auto"
+    wide = family == "laplace" and chosen != "laplace"
+    return {name: joint if wide and query.question.draws_jointly else family for name, query in queries.items()}
+
+
+def _within(query: Query[Any, Any], part: Budget, noise: NoiseChoice, targets: list[float], equal: list[float]) -> Any:
+    """The plan of a question for its part of the promise."""
+    if query.question.draws_jointly:
+        return query.question.plan_within(part, noise, targets, equal)
+    return query.question.plan_within(part, noise, targets)
+
+
 def _divided(
     promise: Budget,
     queries: Mapping[str, Query[Any, Any]],
     family: MechanismName,
+    noises: Mapping[str, NoiseChoice],
     targets: Mapping[str, list[float]],
     weights: list[float],
     shares: list[Fraction | None],
 ) -> Division:
-    errors: list[float | None] = [
-        _error(query.question.plan_within(UNITS[family], family, targets[name]).planned_numbers(), targets[name])
-        if share is None
-        else None
+    """The parts by the errors at one unit; where noise is drawn jointly, by those at the parts, in a few rounds."""
+    drafted = [
+        (query, noises[name], targets[name]) if share is None else None
         for (name, query), share in zip(queries.items(), shares, strict=True)
     ]
-    return divide(promise, family, errors, weights, shares)
+
+    def errors_at(parts: Sequence[Budget | None]) -> list[float | None]:
+        """The error that each question would have at one unit, if it fell with the square of its part."""
+        return [
+            None if one is None else _error_at(*one, UNITS[family] if part is None else part)
+            for one, part in zip(drafted, parts, strict=True)
+        ]
+
+    if all(noise == family for noise in noises.values()):
+        return divide(promise, family, errors_at([None] * len(drafted)), weights, shares)
+    whole = whole_of(promise, family) / max(sum(one is not None for one in drafted), 1)
+    parts: Sequence[Budget | None] = [None if one is None else PureDP(decimal_down(whole)) for one in drafted]
+    best: Division | None = None
+    for _ in range(_ROUNDS):
+        division = divide(promise, family, errors_at(parts), weights, shares)
+        parts = division.parts
+        at_parts = zip(errors_at(parts), parts, weights, strict=True)
+        objective = math.fsum(
+            weight * error / part.epsilon**2  # type: ignore[union-attr]
+            for error, part, weight in at_parts
+            if error is not None and part is not None
+        )
+        if best is not None and not objective < best.objective:
+            break
+        best = replace(division, objective=objective)
+    assert best is not None  # noqa: S101 - of at least one round
+    return best
+
+
+def _error_at(query: Query[Any, Any], noise: NoiseChoice, targets: list[float], part: Budget) -> float:
+    """The error of a question at a part, as it would be at one unit if it fell with the square of the part."""
+    made = _within(query, part, noise, targets, [])
+    units = part.epsilon if isinstance(part, PureDP) else 1.0
+    return _error(made.planned_numbers(), targets) * units**2
 
 
 def _error(numbers: list[PlannedNumber], targets: list[float]) -> float:
@@ -636,6 +698,7 @@ def taken_by(queries: Mapping[str, Query[Any, Any]]) -> float:
 # advance, so that all of it spends their sum. A query that takes a share s_i of the whole has s_i / (1 - sum of shares)
 # of that sum. Every part keeps its own scales, and with them its accuracy.
 
+_ROUNDS = 3  # of a division
 _ROOMS = (1.0, 1 + 2.0**-50, 1 + 1e-12, 1 + 1e-9, 1 + 1e-6)  # what a promise may lie above what its noise spends
 
 

@@ -68,8 +68,8 @@ class Query(Generic[PlanT, ResultT]):
                 table (1 in a count), and 1 in a running count.
             weights: The inverse of tolerances of statistics, with the same keys, used as stated; without one, the
                 target is 1 % of the public range. Not with `tolerance`.
-            mechanism: "gaussian", "laplace", or "auto" for the one with the smaller error; for found keys, with the
-                lower threshold.
+            mechanism: "gaussian", "laplace", "staircase" (of statistics), or "auto" for the one with the smallest
+                error; for found keys, with the lower threshold.
             allocation: "optimal", or the baselines "iid" and "spr", of statistics.
             order: p, of statistics: the plan makes the expected sum of (error / tolerance)^p small, 2 being the squared
                 error. Each noise of a statistic made of several counts on its own, which for 1 <= p < 2 is an upper
@@ -91,16 +91,17 @@ class Query(Generic[PlanT, ResultT]):
         >>> t = Table(frame, bounds=bounds, missing={"age": 40, "income": 0}, neighbours="replace", rows=1000)
         >>> plan = t.statistics(mean=["age", "income"]).plan(inid.PureDP(1.0), tolerance={"age": 0.1, "income": 5000})
         >>> print(plan)
-        Laplace noise on 3 sums
+        Staircase noise on 3 sums
         promise: PureDP(epsilon=1.0), neighbours: replace
         errors for 1000 rows
         <BLANKLINE>
-        statistic     tolerance  expected error  equal split   share
-        mean(age)           0.1          0.2121       0.2828  0.6667
-        mean(income)       5000            2121         1414  0.3333
+        statistic     tolerance  expected error  equal split  share of its blocks
+        mean(age)           0.1         0.1993*       0.2814               1.0000
+        mean(income)       5000           996.3         1407               1.0000
+        Drawn jointly in one block, which has the whole promise: numbers have no shares of their own.
+        * more than the tolerance
         <BLANKLINE>
-        An equal split would have 1.33 times the squared error (i.i.d. noise 7.41e+06 times).
-        Less accurate than an equal split: mean(income) (2121 instead of 1414).
+        An equal split would have 1.99 times the squared error (i.i.d. noise 1.12e+07 times).
         """
         stated = {"tolerance": tolerance, "weights": weights, "mechanism": mechanism, "allocation": allocation}
         stated |= {"order": order, "objective": objective} | others

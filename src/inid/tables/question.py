@@ -10,7 +10,6 @@ import numpy as np
 from inid.arguments import listed, shown
 from inid.errors import Argument, ArgumentError, RecordError
 from inid.mechanisms import MechanismName
-from inid.noise import grid
 from inid.planning import NoisePlan
 from inid.promises import Budget, GaussianDP
 from inid.releasing import AddNoise, Draw, Release
@@ -79,6 +78,7 @@ class Question(PublicFacts, ABC):
     reads: ClassVar[tuple[str, ...]] = ()
     families: ClassVar[tuple[MechanismName, ...]] = ("gaussian", "laplace")
     weighed: ClassVar[bool] = True
+    draws_jointly: ClassVar[bool] = False  # whether staircase noise is one of its kinds of noise under a pure promise
     heading: ClassVar[str] = "Private statistics of a table"
     lead: ClassVar[str] = ""
     recorded: ClassVar[tuple[str, ...]] = ("answers",)  # what a record holds beside the question and the release
@@ -289,7 +289,7 @@ class Question(PublicFacts, ABC):
 
     def check_noisy(self, release: Release, record: Mapping[str, Any]) -> None:  # noqa: ARG002 - most need no more
         """Refuse numbers that a release of this question cannot have given."""
-        values, steps = release.values, grid(release.plan.scales)
+        values, steps = release.values, release.plan.grids
         if values.shape != steps.shape:
             raise RecordError("the record does not hold one finite noisy sum for each coordinate of its plan.")
         noisy = steps > 0  # what is public has no noise, and no grid

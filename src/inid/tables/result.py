@@ -13,8 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 
+import numpy as np
+
 from inid._version import RECORD_FORMAT
-from inid.arguments import real
+from inid.arguments import Floats, real, shown
 from inid.errors import ArgumentError, RecordError
 from inid.planning import Certificate
 from inid.planning.noise_plan import counted
@@ -239,6 +241,32 @@ class Result:
         if share >= 1:
             raise ArgumentError("drawn must be below 1: a table of everybody has no sampling error.")
         return replace(self, drawn=share)
+
+    def interval(self, level: float = 0.95, *, simultaneous: bool = False) -> tuple[Floats, Floats]:
+        """Bounds around each estimate that hold the exact answer with the given probability over the noise.
+
+        Args:
+            level: The probability, above 0 and below 1.
+            simultaneous: Whether they hold for all answers at once. Each then fails with an equal part of the
+                probability that any may, which is valid for answers that share noise.
+
+        Raises:
+            ArgumentError: The level is no such probability.
+
+        >>> import inid, pandas
+        >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
+        >>> q = t.statistics(count=True, sum=["age"])
+        >>> r = q.release(q.plan(inid.PureDP(epsilon=1.0)))
+        >>> one, every = r.interval(0.95), r.interval(0.95, simultaneous=True)
+        >>> bool((every[0] <= one[0]).all() and (one[1] <= every[1]).all())
+        True
+        """
+        failure = 1 - real("level", level, above=0, cure="pass a probability such as 0.95")
+        if not failure > 0:
+            raise ArgumentError(f"level must be a probability below 1, got {shown(level)}: pass 0.95, say.")
+        each = failure / max(len(self.answers), 1) if simultaneous else failure
+        answers = self.question.answers(self.release, 1 - each, self.found, self.earlier)
+        return np.array([one.lower for one in answers]), np.array([one.upper for one in answers])
 
     @property
     def certificate(self) -> Certificate:

@@ -64,10 +64,10 @@ class Draw:
         if self.law == "choice":  # the range of the changes, 0 included
             return Fraction(max([0, *change]) - min([0, *change])) / self.scales[0]
         if self.law == "staircase":  # a step costs the block's whole epsilon, however far the change goes towards it
-            rate, *reaches = self.scales
-            return max(
-                (rate * math.ceil(abs(d) / s) for d, s in zip(change, reaches, strict=True)), default=Fraction(0)
-            )
+            rate, *reaches = self.scales  # every cell has a draw of its own
+            lines = [change[at : at + len(reaches)] for at in range(0, len(change), len(reaches))]
+            steps = (max(math.ceil(abs(d) / s) for d, s in zip(line, reaches, strict=True)) for line in lines)
+            return sum((rate * many for many in steps), Fraction(0))
         scales = self.scales if len(self.scales) == len(change) else self.scales[:1] * len(change)
         power = 2 if self.law == "gaussian" else 1
         parts = ((abs(d), s) for d, s in zip(change, scales, strict=True) if d)
@@ -160,7 +160,7 @@ def record(function: Callable[[Any], Any], table: Any, *, seed: int = 7) -> Reco
     >>> print(replay(tape, [30, 41, 77]))
     no violation in 1 numbers; the change spends 1 of 1
     >>> print(replay(tape, [30, 41, 77, 78]))
-    sensitivity: the change spends 2 times what was charged (charge 1, laplace)
+    sensitivity: the change spends 2 times what was charged (charge 1, staircase)
     """
     if not callable(function):
         raise ArgumentError(f"function must be callable with the table, got {arguments.shown(function)}: pass one.")

@@ -84,7 +84,7 @@ def test_in_its_own_currency_a_plan_costs_the_decimal_promised(
 
 
 def test_the_renyi_divergence_of_a_box_is_that_of_its_own_ratios() -> None:
-    plan = inid.plan(SETS["box"], inid.PureDP(1.0))
+    plan = inid.plan(SETS["box"], inid.PureDP(1.0), mechanism="laplace")
     with mp.workdps(40):
         a = mp.mpf(ORDER.numerator)
         moment = mp.mpf(0)

@@ -22,7 +22,7 @@ APPROX = inid.ApproxDP(1.0, 1e-6)
 
 
 def laplace(epsilon: float) -> inid.NoisePlan:
-    return inid.plan(LINE, inid.PureDP(epsilon))
+    return inid.plan(LINE, inid.PureDP(epsilon), mechanism="laplace")
 
 
 def gaussian(mu: float) -> inid.NoisePlan:

@@ -21,7 +21,7 @@ LINE = inid.Sensitivity.box([1.0, 3.0])
 
 
 def laplace(epsilon: float) -> inid.NoisePlan:
-    return inid.plan(LINE, inid.PureDP(epsilon))
+    return inid.plan(LINE, inid.PureDP(epsilon), mechanism="laplace")
 
 
 def gaussian(mu: float) -> inid.NoisePlan:
@@ -133,7 +133,7 @@ def test_a_gaussian_charge_ends_the_pure_rule_for_good() -> None:
 
 
 def test_other_neighbours_are_refused() -> None:
-    other = inid.plan(inid.Sensitivity.box([1.0], neighbours="replace"), inid.PureDP(0.1))
+    other = inid.plan(inid.Sensitivity.box([1.0], neighbours="replace"), inid.PureDP(0.1), mechanism="laplace")
     ledger = Ledger(total=inid.PureDP(1.0))
     with pytest.raises(inid.BudgetError, match='plan with neighbours="add_remove"'):
         ledger.charge(other)
@@ -359,7 +359,9 @@ def test_a_ledger_whose_whole_promise_went_in_one_charge_verifies() -> None:
 
 def test_a_history_beyond_its_total_or_for_other_neighbours_does_not_verify() -> None:
     plans = {
-        relation: inid.plan(inid.Sensitivity.box([1.0], neighbours=relation), inid.PureDP(epsilon=0.6))
+        relation: inid.plan(
+            inid.Sensitivity.box([1.0], neighbours=relation), inid.PureDP(epsilon=0.6), mechanism="laplace"
+        )
         for relation in ("add_remove", "zero_out", "replace")
     }
     for relation, own in (("add_remove", "add_remove"), ("zero_out", "add_remove"), ("replace", "replace")):

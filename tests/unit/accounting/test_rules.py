@@ -78,7 +78,10 @@ def test_a_typical_mixed_history_fits_one_renyi_order() -> None:
     One Renyi order needs 2.76 if it is chosen afterwards with all of delta; fixed in advance, with half of it, 2.855.
     """
     line = inid.Sensitivity.box([1.0])
-    laplace, gaussian = inid.plan(line, inid.PureDP(0.2)), inid.plan(line, inid.GaussianDP(0.25), mechanism="gaussian")
+    laplace, gaussian = (
+        inid.plan(line, inid.PureDP(0.2), mechanism="laplace"),
+        inid.plan(line, inid.GaussianDP(0.25), mechanism="gaussian"),
+    )
     for total, fits in [(inid.ApproxDP(2.86, 1e-6), True), (inid.ApproxDP(2.84, 1e-6), False)]:
         ledger = Ledger(total)
         for plan in (laplace,) * 5 + (gaussian,) * 2:

@@ -73,16 +73,18 @@ def test_the_verdict_is_that_of_exact_arithmetic_ulp_by_ulp(name, mechanism):
 def test_a_broken_promise_of_one_part_in_ten_to_the_hundred_fails():
     # 1/3 + 1/3 + 1/3 in rationals: scales 3 spend exactly 1, scales just below spend more.
     box = inid.Sensitivity.box([1.0, 1.0, 1.0])
-    exact = dataclasses.replace(inid.plan(box, inid.PureDP(1.0)), run_scales=np.array([3.0, 3.0, 3.0]))
+    exact = dataclasses.replace(
+        inid.plan(box, inid.PureDP(1.0), mechanism="laplace"), run_scales=np.array([3.0, 3.0, 3.0])
+    )
     assert exact.verify().spent == 1.0
     with pytest.raises(GuaranteeError):
         with_scales(exact, [3.0, 3.0, math.nextafter(3.0, 0)]).verify()
     tiny = inid.Sensitivity.box([1.0, 1e-300])
-    over = dataclasses.replace(inid.plan(tiny, inid.PureDP(1.0)), run_scales=np.array([1.0, 1.0]))
+    over = dataclasses.replace(inid.plan(tiny, inid.PureDP(1.0), mechanism="laplace"), run_scales=np.array([1.0, 1.0]))
     with pytest.raises(GuaranteeError):  # spends 1 + 1e-300
         over.verify()
     many = inid.Sensitivity.box(np.r_[np.full(1024, 2.0**-10), 1e-300])
-    over = dataclasses.replace(inid.plan(many, inid.PureDP(1.0)), run_scales=np.ones(1025))
+    over = dataclasses.replace(inid.plan(many, inid.PureDP(1.0), mechanism="laplace"), run_scales=np.ones(1025))
     with pytest.raises(GuaranteeError):
         over.verify()
 
@@ -102,7 +104,7 @@ def test_many_rows_are_verified_too(mechanism, size):
 
 @pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
 def test_scales_that_are_no_noise_fail(bad):
-    made = inid.plan(inid.Sensitivity.box([1.0, 2.0], labels=["age", "pay"]), inid.PureDP(1.0))
+    made = inid.plan(inid.Sensitivity.box([1.0, 2.0], labels=["age", "pay"]), inid.PureDP(1.0), mechanism="laplace")
     with pytest.raises(GuaranteeError):
         with_scales(made, [made.run_scales[0], bad]).verify()
     with pytest.raises(GuaranteeError, match="pay"):
@@ -132,7 +134,7 @@ def edited(made, *path, value):
 
 
 def test_an_edit_that_breaks_the_promise_fails():
-    made = inid.plan(SETS["box"], inid.PureDP(0.3))
+    made = inid.plan(SETS["box"], inid.PureDP(0.3), mechanism="laplace")
     record = made.to_dict()
     for path, value in (
         (("scales", 1), math.nextafter(record["scales"][1], 0) * (1 - 1e-12)),
@@ -178,7 +180,7 @@ def test_an_edit_that_breaks_the_promise_fails():
     ],
 )
 def test_an_edit_that_makes_no_plan_is_refused(path, value):
-    made = inid.plan(SETS["box"], inid.PureDP(0.3))
+    made = inid.plan(SETS["box"], inid.PureDP(0.3), mechanism="laplace")
     with pytest.raises(inid.InidError):
         inid.NoisePlan.from_dict(edited(made, *path, value=value)).verify()
 
@@ -225,7 +227,7 @@ def test_certificates_of_different_sets_differ():
 
 
 def test_what_a_plan_hands_out_cannot_change_it():
-    made = inid.plan(SETS["box"], inid.PureDP(0.3), weights=[1.0, 2.0, 3.0])
+    made = inid.plan(SETS["box"], inid.PureDP(0.3), weights=[1.0, 2.0, 3.0], mechanism="laplace")
     for array in (made.scales, made.run_scales, made.weights, made.shares):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1e-9

@@ -81,10 +81,12 @@ def test_baselines_on_a_box_are_the_known_formulas():
         plan(gaussian, mechanism="gaussian", allocation="iid"), np.linalg.norm(limits) / 2, rtol=1e-14
     )
     np.testing.assert_allclose(plan(gaussian, mechanism="gaussian", allocation="spr"), 3**0.5 * limits / 2, rtol=1e-14)
-    np.testing.assert_allclose(plan(pure, allocation="iid"), limits.sum() / 2, rtol=1e-14)
-    np.testing.assert_allclose(plan(pure, allocation="spr"), 3 * limits / 2, rtol=1e-14)
+    np.testing.assert_allclose(plan(pure, mechanism="laplace", allocation="iid"), limits.sum() / 2, rtol=1e-14)
+    np.testing.assert_allclose(plan(pure, mechanism="laplace", allocation="spr"), 3 * limits / 2, rtol=1e-14)
     np.testing.assert_allclose(plan(gaussian, mechanism="gaussian"), np.sqrt(limits * limits.sum()) / 2, rtol=1e-13)
-    np.testing.assert_allclose(plan(pure), np.cbrt(limits) * np.cbrt(limits**2).sum() / 2, rtol=1e-13)
+    np.testing.assert_allclose(
+        plan(pure, mechanism="laplace"), np.cbrt(limits) * np.cbrt(limits**2).sum() / 2, rtol=1e-13
+    )
 
 
 def test_weights_act_on_the_error_not_on_its_square():
@@ -94,22 +96,24 @@ def test_weights_act_on_the_error_not_on_its_square():
     made = inid.plan(inid.Sensitivity.box(limits), inid.GaussianDP(1.0), mechanism="gaussian", weights=alpha)
     np.testing.assert_allclose(made.scales**2, limits / alpha * a.sum(), rtol=1e-13)
     assert made.error == pytest.approx(a.sum() ** 2, rel=1e-13)
-    made = inid.plan(inid.Sensitivity.box(limits), inid.PureDP(1.0), weights=alpha)
+    made = inid.plan(inid.Sensitivity.box(limits), inid.PureDP(1.0), mechanism="laplace", weights=alpha)
     np.testing.assert_allclose(made.scales, np.cbrt(a) / alpha * np.cbrt(a**2).sum(), rtol=1e-13)
     assert made.error == pytest.approx(2 * np.cbrt(a**2).sum() ** 3, rel=1e-13)
 
 
-def test_a_pure_promise_is_served_by_laplace_noise_only():
+def test_a_pure_promise_is_served_by_laplace_and_staircase_noise_only():
     made = inid.plan(inid.Sensitivity.box([1.0, 3.0]), inid.PureDP(1.0))
-    assert made.mechanism == "laplace"
-    assert {row.mechanism for row in made.compare()} == {"laplace"}
+    assert made.mechanism == "staircase"
+    assert {row.mechanism for row in made.compare()} == {"laplace", "staircase"}
+    ball = inid.plan(inid.Sensitivity.ball(3, l1=1.0), inid.PureDP(1.0))
+    assert {row.mechanism for row in ball.compare()} == {ball.mechanism} == {"laplace"}
 
 
 @pytest.mark.parametrize("budget", [APPROX, inid.GaussianDP(0.3), inid.ZCDP(0.1)])
 def test_the_comparison_has_every_allocation_of_every_mechanism(budget):
     made = inid.plan(inid.Sensitivity.box([1.0, 3.0, 40.0]), budget, weights=[1.0, 2.0, 3.0], order=1)
     table = made.compare()
-    assert len(table) == 6
+    assert len(table) == 9
     for row in table:
         other = inid.plan(
             made.sensitivity, budget, mechanism=row.mechanism, allocation=row.allocation, weights=made.weights, order=1
@@ -144,7 +148,7 @@ def test_the_table_names_labels_scales_and_promise():
 
 
 def test_an_error_beyond_the_floats_is_refused_not_infinite():
-    made = inid.plan(inid.Sensitivity.box([1e200]), inid.PureDP(1.0))
+    made = inid.plan(inid.Sensitivity.box([1e200]), inid.PureDP(1.0), mechanism="laplace")
     with pytest.raises(inid.RangeError, match="error"):
         _ = made.error
     with pytest.raises(inid.RangeError, match="mse"):
@@ -170,8 +174,11 @@ def test_one_laplace_coordinate_spends_its_whole_promise(epsilon):
 
 
 def test_standard_deviations_and_frames():
-    made = inid.plan(inid.Sensitivity.box([1.0, 3.0], counts=[2, 1]), inid.PureDP(1.0))
+    made = inid.plan(inid.Sensitivity.box([1.0, 3.0], counts=[2, 1]), inid.PureDP(1.0), mechanism="laplace")
     np.testing.assert_allclose(made.std, made.scales * 2**0.5)
+    assert float(np.sum(made.std**2)) == pytest.approx(made.mse)
+    made = inid.plan(made.sensitivity, made.budget)
+    assert made.std.tolist() == made.scales.tolist()
     assert float(np.sum(made.std**2)) == pytest.approx(made.mse)
     frame = made.compare().to_frame()
     assert frame[frame.chosen].allocation.tolist() == ["optimal"]

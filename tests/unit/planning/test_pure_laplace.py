@@ -35,7 +35,7 @@ def laplace(s, epsilon, delta, **more):
 @pytest.mark.parametrize(("name", "promise"), CASES, ids=str)
 def test_a_delta_is_used_where_it_lowers_scales_by_a_hundredth_and_nowhere_else(name, promise):
     made = laplace(SETS[name], *promise)
-    pure = inid.plan(SETS[name], inid.PureDP(promise[0]))
+    pure = inid.plan(SETS[name], inid.PureDP(promise[0]), mechanism="laplace")
     made.verify()
     if made.budget == inid.ApproxDP(*promise):
         assert made.error <= 0.99**2 * pure.error
@@ -126,7 +126,7 @@ def test_what_an_accuracy_costs_buys_it_back(name, delta):
 
 
 def test_baselines_keep_the_promise_that_was_asked_for():
-    made = inid.plan(SETS["box"], inid.ApproxDP(1.0, 1e-6))
+    made = inid.plan(SETS["box"], inid.ApproxDP(1.0, 1e-6), mechanism="laplace")
     assert made.budget == inid.PureDP(1.0)
     rows = {(row.mechanism, row.allocation): row.error for row in made.compare().rows}
     gaussian = inid.plan(SETS["box"], inid.ApproxDP(1.0, 1e-6), mechanism="gaussian", allocation="iid")

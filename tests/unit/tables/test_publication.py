@@ -206,7 +206,7 @@ def _refused():
         "tolerance of no mapping": lambda: publication(t).plan(PROMISES[0], tolerance=[1]),
         "importance": lambda: publication(t).plan(PROMISES[0], importance={"pay": -1}),
         "unknown importance": lambda: publication(t).plan(PROMISES[0], importance={"nobody": 1}),
-        "mechanism": lambda: publication(t).plan(PROMISES[0], mechanism="staircase"),
+        "mechanism": lambda: publication(t).plan(PROMISES[0], mechanism="exponential"),
         "no plan": lambda: publication(t).release(3),
         "plan of a query": lambda: publication(t).release(t.statistics(count=True).plan(PROMISES[0])),
         "level": lambda: publication(t).release(publication(t).plan(PROMISES[0]), level=1.0),

@@ -14,7 +14,7 @@ from torch import Tensor
 from inid.accounting.training_runs import Mechanism
 from inid.dpsgd.grad_sample.clipped_sums import ClippingKind
 from inid.noise import add_noise, current_source
-from inid.planning import NoisePlan, plan
+from inid.planning import NoisePlan, plan_independent
 from inid.promises import GaussianDP, PureDP
 from inid.sets import Neighbours, Sensitivity
 
@@ -44,7 +44,7 @@ class Recipe:
         """The plan for gradients clipped at these thresholds."""
         sensitivity = self.sensitivity(thresholds)
         budget = GaussianDP(mu=self.level) if self.mechanism == "gaussian" else PureDP(epsilon=self.level)
-        return plan(sensitivity, budget, mechanism=self.mechanism, allocation=self.allocation)
+        return plan_independent(sensitivity, budget, mechanism=self.mechanism, allocation=self.allocation)
 
     def sensitivity(self, thresholds: Sequence[float]) -> Sensitivity:
         """How far one example can move the clipped sums."""

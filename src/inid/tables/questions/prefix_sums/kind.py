@@ -10,7 +10,7 @@ import numpy as np
 from inid.arguments import Floats, choice, real, shown
 from inid.errors import ArgumentError, Column
 from inid.mechanisms import Mechanism, MechanismChoice, MechanismName
-from inid.planning import NoisePlan, plan
+from inid.planning import NoisePlan, plan_independent
 from inid.planning.noise_plan import aligned, counted
 from inid.promises import Budget
 from inid.releasing import Release
@@ -123,7 +123,7 @@ def _planned(
     sizes = [made.matrix.shape[0] * len(question.cells(t)) for made, t in zip(strategies, question.tables, strict=True)]
     # The mean squared error of a table's prefixes is its noise's variance times the mean; it has `size` coordinates.
     weights = [math.sqrt(mean / size) / limit for mean, size, limit in zip(means, sizes, targets, strict=True)]
-    noise = plan(sensitivity, budget, mechanism=mechanism, weights=weights)
+    noise = plan_independent(sensitivity, budget, mechanism=mechanism, weights=weights)
     starts = np.cumsum([0, *sizes[:-1]])
     unit = Mechanism.named(mechanism).deviation
     norm = 2 if mechanism == "gaussian" else 1

@@ -29,13 +29,22 @@ from scipy.special import ndtri
 
 from inid.arguments import Floats, listed, real, shown
 from inid.errors import ArgumentError
-from inid.fixed_point import Grid, largest_unit
-from inid.noise.grid_noise import GRID_BITS, grid
+from inid.fixed_point import Grid, conversion_slack, largest_unit
+from inid.noise.grid_noise import GRID_BITS
+from inid.planning import StaircasePlan
 from inid.releasing import Release
 from inid.tables.facts import Bins, Categories
-from inid.tables.intervals import clipped_ends, gaussian_ends, quantile_of_two, searched_ends, tail_of_two
+from inid.tables.intervals import (
+    StepPair,
+    clipped_ends,
+    gaussian_ends,
+    quantile_of_two,
+    scanned_ends,
+    searched_ends,
+    tail_of_two,
+)
 from inid.tables.presentation import COUNTED
-from inid.tables.questions.statistics.sensitivity import Layout, NeededSums, Statistic
+from inid.tables.questions.statistics.sensitivity import Layout, NeededSums, Statistic, largest_sum
 
 Pair = tuple[Floats, Floats]
 
@@ -71,8 +80,10 @@ class NoisySums:
         ends = np.cumsum([len(item.names) * cells for item in layout.items])
         starts = [0, *ends[:-1].tolist()]
         self.slices = [slice(start, stop) for start, stop in zip(starts, ends.tolist(), strict=True)]
+        self.noise = release.plan
         self.scales = release.plan.scales
-        self.half_steps = grid(self.scales) / 2
+        self.half_steps = release.plan.grids / 2
+        self._pairs: dict[tuple[int, int | None], StepPair] = {}
         self.most_weight = 1.0 if layout.weight is None else layout.weight.most * layout.weight.step
         self._ratios: dict[tuple[int, int, float], Pair] = {}
 
@@ -98,12 +109,33 @@ class NoisySums:
         rounding = self.half_step(at)
         if other is not None:
             second, rounding = factor * self.scale(other), rounding + abs(factor) * self.half_step(other)
-        if self.release.plan.mechanism == "gaussian":
+        if isinstance(self.noise, StaircasePlan):
+            width = self._pair(at, other).quantile(failure, factor)
+            return (
+                np.full(first.shape, width)
+                + self._apart(at)
+                + abs(factor) * (0 if other is None else self._apart(other))
+            )
+        if self.noise.mechanism == "gaussian":
             return np.asarray(-float(ndtri(failure / 2)) * np.hypot(first, second) + rounding)
         return quantile_of_two(failure, first, second) + rounding
 
+    def _pair(self, at: int, other: int | None) -> StepPair:
+        """The law of two items whose noise is drawn in blocks; it is the same in all cells."""
+        if (at, other) not in self._pairs:
+            self._pairs[at, other] = StepPair.of(self.noise, at, other)  # type: ignore[arg-type]
+        return self._pairs[at, other]
+
+    def _apart(self, at: int) -> float:
+        """How far a sum and its released number may have been rounded to floats: not at all below 2^53."""
+        item = self.layout.items[at]
+        return 2 * conversion_slack(largest_sum(item, self.max_rows)) * item.step
+
     def plain(self, at: int) -> Estimate:
-        """A number as it was released."""
+        """A number as it was released: of whole numbers with staircase noise exactly, since they lie on its grid."""
+        if isinstance(self.noise, StaircasePlan):
+            reach = self.noise.half_widths(1 - self.level)[self.slices[at]] - self.half_step(at) + self._apart(at)
+            return Estimate(self.value(at), self.value(at) - reach, self.value(at) + reach, self.scale(at))
         low, high = (end[self.slices[at]] for end in self.release.interval(self.level))
         return Estimate(self.value(at), low, high, self.scale(at))
 
@@ -206,7 +238,14 @@ class NoisySums:
     def _new_ratio(self, at: int, count: int, failure: float) -> Pair:
         item = self.layout.items[at]
         bounds = item.least * item.step / self.most_weight, item.most * item.step / self.most_weight
-        if self.release.plan.mechanism == "gaussian":
+        if isinstance(self.noise, StaircasePlan):
+            pair, apart = self._pair(at, count), self._apart(at)
+
+            def rejected(distances: Floats, ratios: Floats) -> NDArray[np.bool_]:
+                return pair.tail(distances - apart, ratios) < failure
+
+            return scanned_ends(self.value(at), self.value(count), self.reach(count, failure), rejected, bounds)
+        if self.noise.mechanism == "gaussian":
             # Half a step is at most 2^-13 scales, and those of S and r N together at most sqrt(2) times this of theirs.
             z = -float(ndtri(failure / 2)) + math.sqrt(2.0) * 2.0 ** -(GRID_BITS + 1)
             return gaussian_ends((self.value(at), self.scale(at)), (self.value(count), self.scale(count)), z, bounds)

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, product
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self, cast, get_args
 
 import numpy as np
 
 from inid.arguments import Floats, choice, real, shown
 from inid.errors import Argument, ArgumentError, Column, Words
-from inid.mechanisms import Mechanism, MechanismChoice, MechanismName
+from inid.mechanisms import MechanismName, NoiseChoice
 from inid.planning import NoisePlan
 from inid.planning.noise_plan import counted
 from inid.promises import Budget
@@ -65,7 +65,7 @@ from inid.tables.questions.statistics.column_statistics import (
 )
 from inid.tables.questions.statistics.plan import Planning, TableAccuracy, TablePlan, errors_alone, with_advice
 from inid.tables.questions.statistics.sampling_error import sample_estimates
-from inid.tables.questions.statistics.sensitivity import Layout, candidate_sets, joint_sets, largest_sum
+from inid.tables.questions.statistics.sensitivity import Layout, candidate_sets, joint_set, joint_sets, largest_sum
 from inid.tables.result import Answer, Result
 from inid.tables.table import Table
 from inid.tables.view import PublicFacts, parsing
@@ -152,6 +152,11 @@ class StatisticsQuestion(PublicFacts):
         """The same for the sums of another layout of this question: one of its statistics by itself."""
         return (*candidate_sets(layout.items, *self._facts), *joint_sets(layout, *self._facts, weights))
 
+    @cached_property
+    def joint_set(self) -> Sensitivity:
+        """The set for noise that is drawn jointly: a box, or partitions."""
+        return joint_set(self.layout.items, *self._facts)
+
     @property
     def rows_can_vanish(self) -> bool:
         """Whether a row may add nothing at all: one beyond a person's limit, or one that a filter leaves out."""
@@ -165,7 +170,7 @@ class StatisticsQuestion(PublicFacts):
 
     def is_covered_by(self, noise: NoisePlan) -> bool:
         """Whether a plan's set is one of this question's; those shaped for weights are made again from the plan's."""
-        if noise.sensitivity in self.sensitivities:
+        if noise.sensitivity in self.sensitivities or noise.sensitivity == self.joint_set:
             return True
         weights = noise.weights
         if weights is None or weights.size != len(self.layout.items):
@@ -191,7 +196,7 @@ class StatisticsQuestion(PublicFacts):
         return self._answered(release, sample_estimates(self.layout, release, *sizes, drawn=drawn, grouped=grouped))
 
     def _answered(self, release: Release, estimates: Sequence[CellEstimates]) -> tuple[Answer, ...]:
-        rows, unit = [], Mechanism.named(release.plan.mechanism).deviation
+        rows, unit = [], release.plan.deviation
         for statistic, numbers in zip(self.layout.statistics, estimates, strict=True):
             at = statistic.histogram
             names = ("",) if at is None else self.layout.items[at].names
@@ -338,6 +343,7 @@ class Statistics(StatisticsQuestion, Question):
     adds_up: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = True
     knows_accuracy: ClassVar[bool] = True
+    draws_jointly: ClassVar[bool] = True
     unlimited: ClassVar[str | None] = "clipped_total"
     plans = TablePlan
     queries = StatisticsQuery
@@ -389,16 +395,19 @@ class Statistics(StatisticsQuestion, Question):
         *,
         tolerance: Mapping[str, float] | None = None,
         weights: Mapping[str, float] | None = None,
-        mechanism: MechanismChoice = "auto",
+        mechanism: NoiseChoice = "auto",
         allocation: Allocation = "optimal",
         order: float = 2,
     ) -> TablePlan:
+        choice("mechanism", mechanism, get_args(NoiseChoice))
         power = read_order(order)
         planning = _planning(self, tolerance, weights)
         if tolerance:
             equal = self.equal(budget)
             targets = targets_of(self.named_targets(tolerance), equal)
-            planning = replace(planning, tolerances=targets.limits, stated=targets.stated, equal=tuple(equal))
+            planning = replace(
+                planning, tolerances=targets.limits, stated=targets.stated, equal=tuple(equal), unnamed=tuple(equal)
+            )
         draft = planning.plan(budget, mechanism=mechanism, allocation=allocation, order=power)
         unfilled = [column for column in self.layout.values if column not in self.missing]
         if not unfilled or len(self.layout.items) > _MOST_ADVISED:
@@ -422,8 +431,10 @@ class Statistics(StatisticsQuestion, Question):
     def named_targets(self, tolerance: Mapping[str, float] | None) -> list[float | None]:
         return named_tolerances(self.layout, tolerance, _columns(self.layout), _rows(self))
 
-    def plan_within(self, budget: Budget, mechanism: MechanismName, targets: Sequence[float]) -> TablePlan:
-        planning = Planning(self, list(targets))
+    def plan_within(
+        self, budget: Budget, mechanism: NoiseChoice, targets: Sequence[float], equal: Sequence[float] = ()
+    ) -> TablePlan:
+        planning = Planning(self, list(targets), unnamed=tuple(equal))
         return planning.plan(budget, mechanism=mechanism, allocation="optimal", order=2.0)
 
     @property

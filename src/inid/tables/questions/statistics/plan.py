@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from inid.arguments import Floats
 from inid.errors import ArgumentError, RangeError
-from inid.mechanisms import Mechanism, MechanismChoice, MechanismName
-from inid.planning import Comparison, NoisePlan, plan_for_accuracy, plan_independent
+from inid.mechanisms import MechanismChoice, MechanismName, NoiseChoice
+from inid.planning import Comparison, NoisePlan, StaircasePlan, plan_for_accuracy, plan_independent
 from inid.planning.accuracy import CheapestPlan
 from inid.planning.noise_plan import aligned, counted
+from inid.planning.staircase_plan import serves, staircase_plan
 from inid.promises import Budget
 from inid.report import PlanLine, PlanSummary
 from inid.report.plan_summary import nothing_to_gain
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
     from inid.tables.questions.statistics.kind import StatisticsQuestion
 
 _ROWS = 40
+_NAMED_BLOCKS = 6
+_MOST_COMPARED, _MOST_NESTED = 40, 3  # named numbers that are compared with plans of one less, and these with others
+_CLEARLY = 1e-9  # of log2 of an error, beyond its rounding
 _BEYOND = 1 + 1e-9  # an error that is the tolerance, but for rounding, is not beyond it
 
 
@@ -89,7 +94,16 @@ class TablePlan(Plan):
         worse, guessed = tuple(self.worse_lines), not self.stated
         spread = self.question.groups_in_words(self.question.levels)
         return PlanSummary(
-            self.noise, lines, gains, self.remark, self.rows, guessed, self.advice, worse=worse, spread=spread
+            self.noise,
+            lines,
+            gains,
+            self.remark,
+            self.rows,
+            guessed,
+            self.advice,
+            worse=worse,
+            spread=spread,
+            joint=True,
         )
 
     def planned_numbers(self) -> list[PlannedNumber]:
@@ -102,8 +116,8 @@ class TablePlan(Plan):
         return found
 
     def noisy_numbers(self) -> list[tuple[str, float, float]]:
-        """For each released sum its name, the scale of its noise and its share of the promise."""
-        scales, shares = self.noise.scales.tolist(), self.noise.shares.tolist()
+        """For each released sum its name, the scale of its noise and its share of the promise: that of its block."""
+        scales, shares = self.noise.scales.tolist(), self.noise.shares_paid.tolist()
         return list(zip(self.question.labels, scales, shares, strict=True))
 
     @property
@@ -153,7 +167,8 @@ class TablePlan(Plan):
         groups = self.question.groups_in_words(self.question.levels)
         sized = any(entry.by_group for entry in self.statistics)
         worst = ["worst group"] if sized else []
-        table = [["statistic", "tolerance", "expected error", *worst, "equal split", "share"]]
+        share = "share of its blocks" if self.noise.blocks else "share"
+        table = [["statistic", "tolerance", "expected error", *worst, "equal split", share]]
         for entry in self.statistics[:_ROWS]:
             numbers = [entry.tolerance, entry.error, *([max(entry.by_group)] if sized else []), entry.spr]
             words = [f"{number:.4g}" for number in numbers]
@@ -161,6 +176,7 @@ class TablePlan(Plan):
                 words[at] += "*" if numbers[at] > entry.tolerance * _BEYOND else ""
             table.append([entry.label, *words, f"{entry.share:.4f}"])
         lines = aligned(table, left=1)
+        lines += [blocks_in_words(self.noise)] if self.noise.blocks else []
         if any("*" in word for row in table[1:] for word in row[2:-2]):
             lines.append("* more than the tolerance")
         if len(self.statistics) > _ROWS:
@@ -188,6 +204,25 @@ class TablePlan(Plan):
         )
 
 
+def blocks_in_words(noise: NoisePlan) -> str:
+    """How noise that is drawn jointly divides the promise.
+
+    >>> import inid
+    >>> blocks_in_words(inid.plan(inid.Sensitivity.box([1.0, 1.0, 40.0]), inid.PureDP(1.0), mechanism="staircase"))
+    'Drawn jointly in 2 blocks, with 0.8805 and 0.1195 of the promise: a share is that of a block, not of a number.'
+    """
+    shares = [f"{block.share:.4f}" for block in noise.blocks]
+    if len(shares) == 1:
+        return "Drawn jointly in one block, which has the whole promise: numbers have no shares of their own."
+    listed_shares = f"{', '.join(shares[:-1])} and {shares[-1]}"
+    if len(shares) > _NAMED_BLOCKS:
+        listed_shares = f"{min(shares)} to {max(shares)}"
+    return (
+        f"Drawn jointly in {len(shares)} blocks, with {listed_shares} of the promise: a share is that of a block, not "
+        "of a number."
+    )
+
+
 class TableAccuracy(CheapestPlan[TablePlan]):
     """The cheapest plan with which every statistic is within its tolerance. Made by `Query.plan_for_accuracy`."""
 
@@ -200,8 +235,9 @@ class Planning:
     tolerances: list[float]
     stated: list[float] | None = None
     equal: tuple[float, ...] = ()
+    unnamed: tuple[float, ...] = ()  # the targets where no tolerance is named, if any is
 
-    def plan(self, budget: Budget, *, mechanism: MechanismChoice, allocation: Allocation, order: float) -> TablePlan:
+    def plan(self, budget: Budget, *, mechanism: NoiseChoice, allocation: Allocation, order: float) -> TablePlan:
         """Weigh each sum by what its error does to the statistics, and plan with the set that gives the least error.
 
         The objective is the expected sum over statistics of (error / tolerance)^p, to first order: with slopes J of
@@ -210,18 +246,90 @@ class Planning:
         independent, so for p < 2 the sum of their E|J T|^p is at least E|sum of J T|^p.
         """
         weighing = self._weighing(order)
-        known = narrowest(self.question.all_sensitivities(weighing.weights))
-        made = [_best(known, budget, mechanism, kind, weighing.weights, order) for kind in (allocation, "iid", "spr")]
-        return self._described(weighing, *made)
+        noise = self._noise(budget, mechanism, allocation, order)
+        baselines = (self._noise_of(weighing, budget, mechanism, kind, order) for kind in ("iid", "spr"))
+        return self._described(weighing, noise, *baselines)
 
-    def errors(
-        self, budget: Budget, *, mechanism: MechanismChoice, allocation: Allocation, order: float
-    ) -> list[float]:
+    def errors(self, budget: Budget, *, mechanism: NoiseChoice, allocation: Allocation, order: float) -> list[float]:
         """The expected error of each statistic under the plan that `plan` would make, without its baselines."""
+        noise = self._noise(budget, mechanism, allocation, order)
+        return [_error(noise, move) for move in self._weighing(order).moves]
+
+    def _noise(self, budget: Budget, mechanism: NoiseChoice, allocation: Allocation, order: float) -> NoisePlan:
+        """The noise of least error; naming a number is not to make it less accurate.
+
+        For independent noise it never does (`inid.tables.error_targets`), and for joint noise it would not if the least
+        error over all blocks and shares were found. But blocks are sought for a small epsilon, and a larger weight can
+        move a number to a block that is worse for it at this one. So each named number is compared with the plan that
+        has one name less, and where it would lose, the best of those plans is taken in which none does.
+        """
         weighing = self._weighing(order)
-        known = narrowest(self.question.all_sensitivities(weighing.weights))
-        noise = _best(known, budget, mechanism, allocation, weighing.weights, order)
-        return [_error(noise, move) for move in weighing.moves]
+        named = [at for at, own in enumerate(self.unnamed) if self.tolerances[at] < own]
+        if not named or mechanism not in ("auto", "staircase") or allocation != "optimal":
+            return self._noise_of(weighing, budget, mechanism, allocation, order)
+        rows = self.question.typical_count(order)
+        free = [np.array(_weighing(self.question.layout, list(self.unnamed), rows, order).weights)]
+        noise = self._noise_of(weighing, budget, mechanism, allocation, order, free)
+        rivals: dict[int, NoisePlan] = {}
+        for at in named if len(named) <= _MOST_COMPARED else []:
+            limits = [self.unnamed[at] if other == at else limit for other, limit in enumerate(self.tolerances)]
+            fewer = replace(self, tolerances=limits)
+            rivals[at] = (
+                fewer._noise(budget, mechanism, allocation, order)  # noqa: SLF001 - its own
+                if len(named) <= _MOST_NESTED
+                else fewer._noise_of(fewer._weighing(order), budget, mechanism, allocation, order, free)  # noqa: SLF001
+            )
+
+        def loss(one: NoisePlan) -> float:
+            """By how much a named number is less accurate than where it is not named, at most."""
+            pairs = [
+                (_error(one, weighing.moves[at]), _error(rival, weighing.moves[at])) for at, rival in rivals.items()
+            ]
+            return max((own / other for own, other in pairs if other > 0), default=1.0)
+
+        own_weights = np.array(weighing.weights)
+        others = [replace(one, weights=own_weights) for one in rivals.values() if isinstance(one, StaircasePlan)]
+        options = [noise, *others]
+        losses = [loss(one) for one in options]
+        kept = [one for one, worst in zip(options, losses, strict=True) if worst <= max(min(losses), _BEYOND)]
+        return min(kept, key=lambda one: one.log2_error)
+
+    def _noise_of(
+        self,
+        weighing: "_Weighing",
+        budget: Budget,
+        mechanism: NoiseChoice,
+        allocation: Allocation,
+        order: float,
+        like: Sequence[Floats] = (),
+    ) -> NoisePlan:
+        """The noise of least error for these weights, of the kinds of noise that are asked for."""
+        independent: NoisePlan | None = None
+        if mechanism != "staircase":
+            known = narrowest(self.question.all_sensitivities(weighing.weights))
+            independent = _best(known, budget, mechanism, allocation, weighing.weights, order)
+            if mechanism != "auto" or independent.log2_error == -math.inf:
+                return independent
+            if not serves(self.question.joint_set, budget, order):
+                return independent
+        steps = np.array([item.step for item in self.question.layout.items])
+        try:
+            joint = staircase_plan(
+                self.question.joint_set,
+                budget,
+                allocation=allocation,
+                weights=np.array(weighing.weights),
+                order=order,
+                steps=steps,
+                like=like,
+            )
+        except RangeError:
+            if independent is None:
+                raise
+            return independent
+        if independent is None or joint.log2_error < independent.log2_error - _CLEARLY:
+            return joint
+        return independent
 
     def for_accuracy(self, *, failure: float, delta: float | None) -> TableAccuracy:
         """The cheapest noise with which every statistic is within its tolerance; see `Query.plan_for_accuracy`."""
@@ -271,7 +379,8 @@ class Planning:
         layout = self.question.layout
         # One row per item, so the size of an item's group multiplies its share.
         sizes = [1 if noise.cells.counts is None else int(noise.cells.counts[at]) for at in range(len(layout.items))]
-        shares = [float(share) * size for share, size in zip(noise.run_shares, sizes, strict=True)]
+        shares = [] if noise.blocks else [float(one) * size for one, size in zip(noise.run_shares, sizes, strict=True)]
+        block_of = {number: at for at, block in enumerate(noise.blocks) for number in block.numbers}
         question, entries = self.question, []
         typical, sized = question.typical_count(2.0), question.group_rows is not None and len(question.cells) > 1
         counts, which = np.unique(question.assumed_counts if sized else [], return_inverse=True)
@@ -281,7 +390,11 @@ class Planning:
             own = [_error(noise, slopes(statistic, layout, count)) for count in counts.tolist()]
             by_group = tuple(own[at] for at in which.tolist()) if sized else ()
             error, equal, split = (_error(made, move) for made in (noise, iid, spr))
-            share = math.fsum(shares[at] * value / weighing.powers[at] for at, value in part.items())
+            if noise.blocks:  # the whole share of every block that its sums are in
+                own_blocks = {block_of[at] for at in part if at in block_of}
+                share = math.fsum(noise.blocks[at].share for at in own_blocks)
+            else:
+                share = math.fsum(shares[at] * value / weighing.powers[at] for at, value in part.items())
             column = ",".join(statistic.columns)
             entries.append(StatisticPlan(statistic.kind, column, limit, error, equal, split, share, by_group))
         return TablePlan(noise, self.question, tuple(entries), iid, spr, equal=self.equal)
@@ -399,5 +512,5 @@ def _draft(
 
 def _error(made: NoisePlan, move: dict[int, float]) -> float:
     """The root mean square error of a statistic under a plan's noise."""
-    factor = Mechanism.named(made.mechanism).deviation
+    factor = made.deviation
     return factor * math.hypot(*(slope * float(made.run_scales[at]) for at, slope in move.items()))

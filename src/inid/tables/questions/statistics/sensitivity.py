@@ -259,6 +259,38 @@ def candidate_sets(
     return candidates
 
 
+def joint_set(
+    items: tuple[Item, ...], cells: int, neighbours: Neighbours, rows: int, whole_rows: bool, max_rows: int
+) -> Sensitivity:
+    """The set for noise that is drawn jointly: a box, or partitions in which each of a person's rows is a move.
+
+    Statement. Without cells the sums move within a box. A row that is added or taken away moves, of the sums by group,
+    those of one group, each by at most c; and of a histogram one cell by 1. A row that is replaced does so twice, for
+    the old row and the new one, also where both are in one cell. So the change is a sum of m such moves (2 m under
+    replace) in each partition: the groups are one, and every histogram is one. Sums without cells beside a histogram
+    are a partition of one cell that is moved once, by what a person can reach; so is a partition of a single cell.
+    """
+    labels = [item.label for item in items]
+    if not cells and all(item.cells is None for item in items):
+        return candidate_sets(items, cells, neighbours, rows, whole_rows, max_rows)[0]
+    touched = 2 * rows if neighbours == "replace" else rows
+    parts = [[item for item in items if item.cells is None], *([item] for item in items if item.cells is not None)]
+    if [item for part in parts for item in part] != list(items):
+        raise AssertionError("histograms come after all other items")
+    boxes, sizes, moves = [], [], []
+    for part in filter(None, parts):
+        size = len(part[0].names) * max(cells, 1)
+        every = whole_rows and not cells and part[0].cells is None
+        boxes.append(
+            [_single(item, neighbours, rows, every, max_rows) for item in part]
+            if size == 1
+            else [_value(item.size + conversion_slack(largest_sum(item, max_rows)), item.step) for item in part]
+        )
+        sizes.append(size)
+        moves.append(1 if size == 1 else touched)
+    return Sensitivity.partitions(boxes, sizes, moves=moves, labels=labels, neighbours=neighbours)
+
+
 def narrowest(sets: Sequence[Sensitivity]) -> list[Sensitivity]:
     """The sets, less groups in l2 norms that hold the same groups in l1 norms: for more differences, no less noise.
 
