@@ -26,8 +26,16 @@ from inid.errors import ArgumentError
 from inid.learn.base import NoisyEstimator
 from inid.learn.bounds import Bounds, clip_to_bounds, deviations, read_bounds
 from inid.learn.curvature import PaidInference, Slopes
+from inid.learn.descent.clipped_gradients import CHUNK
 from inid.learn.descent.coordinate_descent import Descent
-from inid.learn.descent.objective import DescentResult, Loss, Objective, PreliminaryRelease, exponentials
+from inid.learn.descent.objective import (
+    CappedExponentialTable,
+    DescentResult,
+    Loss,
+    Objective,
+    PreliminaryRelease,
+    exponentials,
+)
 from inid.learn.inputs import read_sample_weight, read_target
 from inid.learn.parameters import estimator
 from inid.learn.public_units import row_products
@@ -47,6 +55,8 @@ class _PoissonLoss:
 
     def __init__(self, target: Floats, start: float) -> None:
         self._target, self._start = target, start
+        self._slopes = np.empty(min(len(target), CHUNK))
+        self._table = CappedExponentialTable(len(self._slopes))
 
     def start(self) -> Floats:
         """The logarithm of the mean."""
@@ -54,7 +64,9 @@ class _PoissonLoss:
 
     def slopes(self, state: Floats, rows: slice) -> Floats:
         """The mean, clipped to 1, less the target."""
-        return np.asarray(exponentials(np.minimum(state, 0.0)) - self._target[rows])
+        out = self._table.of(state, self._slopes[: len(state)])
+        out -= self._target[rows]
+        return out
 
 
 class _GammaLoss:

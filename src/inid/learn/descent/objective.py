@@ -173,7 +173,11 @@ class LogisticTable:
     """
 
     def __init__(self, length: int) -> None:
-        self._values, self._room, self._whole = _logistic_values(), np.empty(length), np.empty(length, np.intp)
+        self._values, self._room, self._whole = self._listed(), np.empty(length), np.empty(length, np.intp)
+
+    @staticmethod
+    def _listed() -> Floats:
+        return _logistic_values()
 
     def of(self, x: Floats, out: Floats) -> Floats:
         """The value for each x, none of which is NaN, written to `out`."""
@@ -183,6 +187,22 @@ class LogisticTable:
         np.subtract(near.view(np.int64), _LOGISTIC_FIRST, out=places)
         self._values.take(places, out=out, mode="clip")
         return out
+
+
+class CappedExponentialTable(LogisticTable):
+    """The smaller of exp(x) and 1, in the same way: within a part of 2.5e-4, and 1.2e-7 where x is below -16."""
+
+    @staticmethod
+    def _listed() -> Floats:
+        return _capped_exponentials()
+
+
+@lru_cache(maxsize=1)
+def _capped_exponentials() -> Floats:
+    places = np.arange(-_LOGISTIC_END * _LOGISTIC_STEPS, _LOGISTIC_END * _LOGISTIC_STEPS + 1) / _LOGISTIC_STEPS
+    table = np.exp(np.minimum(places, 0.0))
+    table.flags.writeable = False
+    return np.asarray(table)
 
 
 @lru_cache(maxsize=1)
