@@ -26,9 +26,9 @@ from inid.errors import ArgumentError
 from inid.learn.base import NoisyEstimator
 from inid.learn.bounds import Bounds, clip_to_bounds, deviations, read_bounds
 from inid.learn.curvature import PaidInference, Slopes
-from inid.learn.descent.clipped_gradients import CHUNK
 from inid.learn.descent.coordinate_descent import Descent
 from inid.learn.descent.objective import (
+    CHUNK,
     CappedExponentialTable,
     DescentResult,
     Loss,
