@@ -71,7 +71,7 @@ def root() -> Path | None:
     return None
 
 
-def rows_of(frame: pd.DataFrame, seed: int, *, triples: bool) -> tuple[pd.DataFrame, float]:
+def rows_of(frame: pd.DataFrame, seed: int, *, triples: bool | None = None) -> tuple[pd.DataFrame, float]:
     """Made-up rows of the excerpt as it writes them, and CPU seconds."""
     import inid
     from inid import tables
@@ -116,7 +116,7 @@ def main() -> None:
     sets = {"ten": [*TEN], "all": [*frame.columns]}
     for which in [name for name in sets if name in named] or list(sets):
         for seed in [int(word.removeprefix("seed=")) for word in named if word.startswith("seed=")] or [1]:
-            rows, seconds = rows_of(frame[sets[which]], seed, triples="triples" in named)
+            rows, seconds = rows_of(frame[sets[which]], seed, triples="triples" in named or None)
             found = scores(rows, folder)
             print(
                 f"{which} ({rows.shape[1]} columns), seed {seed}: K-marginal {found['k_marginal']:.0f}, propensity "
