@@ -560,6 +560,26 @@ MUTATIONS = (
         "return np.repeat([1.0, 1.0], width)",
         f"{_FIT}[standard scaler-replace-approx]",
     ),
+    # Evidence: a bound from guesses, and the checker without dependencies, which lies beside the library.
+    Mutation(
+        "testing/training_audit.py",
+        "more = canaries * delta *",
+        "more = delta *",
+        "tests/unit/testing/test_training_audit.py::"
+        "test_no_mechanism_guesses_more_than_is_stated_and_one_guesses_as_much",
+    ),
+    Mutation(
+        "../inid_check.py",
+        "        _covers(stated, amounts |",
+        "        _covers({}, amounts |",
+        "tests/unit/test_inid_check.py::test_forged_ledgers_are_rejected",
+    ),
+    Mutation(
+        "../inid_check.py",
+        "tail = tail_bounds(mu / 2, bits)[1]",
+        "tail = tail_bounds(mu / 2, bits)[1] / 2",
+        "tests/unit/test_inid_check.py::test_laplace_and_pure_noise_are_gaussian_from_their_exact_limits_on",
+    ),
     # Training.
     Mutation(
         "accounting/training_runs.py",

@@ -545,6 +545,40 @@ def test_gaussian_noise_is_judged_at_its_exact_limit():
         assert not inid_check.gaussian_within(squared * (1 + Fraction(1, 10**9)), *numbers)
 
 
+@pytest.mark.parametrize("epsilon", ["1/10", "1", "5", "30"])
+def test_laplace_and_pure_noise_are_gaussian_from_their_exact_limits_on(epsilon):
+    e = Fraction(epsilon)
+    with mpmath.workdps(60):
+        number = mpmath.mpf(e.numerator) / e.denominator
+        tails = {True: mpmath.exp(-number / 2) / 2, False: 1 / (1 + mpmath.exp(number))}
+        for laplace, tail in tails.items():
+            squared = Fraction(str(8 * mpmath.erfinv(1 - 2 * tail) ** 2))
+            assert inid_check.laplace_is_gaussian(e, squared * (1 + Fraction(1, 10**12)), laplace=laplace)
+            assert not inid_check.laplace_is_gaussian(e, squared * (1 - Fraction(1, 10**12)), laplace=laplace)
+
+
+@pytest.mark.parametrize(("epsilon", "order"), [("1/10", 2), ("1", 8), ("3", 5)])
+def test_renyi_divergences_of_laplace_noise_are_never_below_the_truth_and_near(epsilon, order):
+    with mpmath.workdps(60):
+        e, s = mpmath.mpf(Fraction(epsilon).numerator) / Fraction(epsilon).denominator, order - 1
+        growth = ((s + 1) * mpmath.exp(s * e) + s * mpmath.exp(-(s + 1) * e)) / (2 * s + 1)
+        for count in (1, 3):
+            truth = Fraction(str(count * mpmath.log(growth) / s))
+            found = inid_check.laplace_renyi([(Fraction(epsilon), count)], order)
+            assert truth * (1 - Fraction(1, 10**50)) <= found <= truth * (1 + Fraction(1, 10**15))
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "order"), [("3", "1/1000000", 9), ("8", "1/1000", 3)])
+def test_a_renyi_divergence_keeps_epsilon_and_delta_up_to_its_exact_limit(epsilon, delta, order):
+    numbers = Fraction(epsilon), Fraction(delta)
+    with mpmath.workdps(60):
+        logs = mpmath.log(mpmath.mpf(numbers[1].denominator) / numbers[1].numerator) - mpmath.log(order)
+        most = Fraction(str(int(numbers[0]) - mpmath.log(1 - mpmath.mpf(1) / order) - logs / (order - 1)))
+    assert most > 0
+    assert inid_check._renyi_within(most * (1 - Fraction(1, 10**12)), *numbers, order)
+    assert not inid_check._renyi_within(most * (1 + Fraction(1, 10**12)), *numbers, order)
+
+
 def test_the_file_runs_by_itself_needs_no_library_and_is_short(tmp_path):
     source = Path(inid_check.__file__)
     assert len(source.read_text(encoding="utf-8").splitlines()) <= 830
