@@ -215,8 +215,10 @@ def test_a_first_line_of_one_column_that_holds_separators_is_refused_with_the_cu
     assert list(tables.Table(path).source.schema) == ["intnum", "persnum", "age"]
     with pytest.raises(inid.ArgumentError, match="separator='semicolon'"):
         tables.Table(path, separator=",")
-    path.write_text('"intnum;persnum"\n1\n', encoding="utf-8")  # in quotes it is a name
-    assert list(tables.Table(path).source.schema) == ["intnum;persnum"]
+    path.write_text('"intnum;persnum"\n"1;2"\n', encoding="utf-8")  # as spreadsheets write a line that nobody split
+    with pytest.raises(inid.ArgumentError, match="without quotes around whole lines"):
+        tables.Table(path)
+    assert list(tables.Table(path, separator=",").source.schema) == ["intnum;persnum"]  # it may be a name
     path.write_text("sep=;\na;b\n1;2\n", encoding="utf-8")
     with pytest.raises(inid.ArgumentError, match="remove that line"):
         tables.Table(path)

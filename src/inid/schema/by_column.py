@@ -215,6 +215,9 @@ class Probabilities(_Lists):
         return entries_of(entry) if isinstance(entry, str) else entry
 
 
+_THOUSANDS = re.compile("[0-9]{3}")  # what a comma leaves of 100,000
+
+
 class Intervals(ByColumn):
     """Lower and upper limits by column."""
 
@@ -236,6 +239,8 @@ class Intervals(ByColumn):
         for entry in split(text):
             key, _, value = entry.rpartition("=")
             ends = value.split(":")
+            if not key and lists and _THOUSANDS.fullmatch(entry):
+                raise malformed(name, text, "write thousands without commas, for example pay=0:100000")
             if not key or len(ends) != 2:
                 raise malformed(name, entry, "write each entry as column=lower:upper, for example age=0:100")
             _store(name, lists, key, ends)

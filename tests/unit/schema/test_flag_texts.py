@@ -78,3 +78,9 @@ def test_ordinary_values_are_written_as_people_write_them(kind, value, text):
 def test_what_cannot_be_written_is_refused(kind, value):
     with pytest.raises(ArgumentError, match="TOML"):
         kind.to_text("--flag", value)
+
+
+@pytest.mark.parametrize("text", ["pay=0:100,000", "age=0:110,pay=-1:2,500"])
+def test_a_comma_between_thousands_of_a_limit_is_no_next_column(text):
+    with pytest.raises(ArgumentError, match="thousands without commas"):
+        Intervals().from_text("--bounds", text)

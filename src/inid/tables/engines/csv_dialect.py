@@ -147,6 +147,12 @@ def read_header(path: str, first: bytes, dialect: CsvDialect, block: int) -> Hea
     names = _split(text, sign)
     if not names or len({name.casefold() for name in names}) != len(names):
         raise _no_header(path)
+    inside = [word for word, own in SEPARATORS.items() if own in names[0]] if len(names) == 1 else []
+    if inside and dialect.separator is None:
+        raise ArgumentError(
+            f"the first line of {path!r} is one column, and its name holds a {inside[0]}: save the file without quotes "
+            "around whole lines; where it has one column, state a separator that its name has not."
+        )
     return Header(names, sign)
 
 
