@@ -3,9 +3,8 @@
     python inid_check.py record.json budget.db ...
 
 A record states a promise (epsilon, delta, ...), the sensitivity set (how far one person can move the numbers) and the
-noise. This file derives anew, in whole numbers and fractions, that noise of this size keeps the promise for that set.
-It shares no code with the library. Each promise gets one of three answers; the exit code is 0 where all are accepted,
-1 where something is rejected, 2 otherwise:
+noise. This file derives anew, in whole numbers and fractions, that this noise keeps the promise for that set. Each
+promise gets one of three answers; the exit code is 0 where all are accepted, 1 where one is rejected, 2 otherwise:
 
     accepted      the promise is proved from the record's own numbers
     rejected      the record is malformed, or its noise cannot be shown to keep what it states
@@ -47,7 +46,6 @@ MOST_RATIOS, MOST_EXPONENT = 1000, 1000  # of Laplace noise, up to which its own
 
 PLAN = {"inid", "sensitivity", "budget", "mechanism", "allocation", "order", "weights", "scales"}
 SET = {"kind", "limits", "counts", "norm", "l1", "l2", "total", "labels", "neighbours"}
-PARTITIONS = {"boxes", "moves"}  # what a set of that kind has beside
 BLOCK = ("numbers", "reaches", "offsets")
 PROMISES = {"PureDP": ["epsilon"], "ApproxDP": ["epsilon", "delta"], "GaussianDP": ["mu"], "ZCDP": ["rho"]}
 PROMISES["RenyiDP"] = ["order", "divergence"]
@@ -57,7 +55,6 @@ APPROX = {"epsilon", "mu_squared", "renyi"}  # what a ledger counts under (epsil
 LEDGER = {"total", "rule", "neighbours", "unit", "terms"}
 ALLOCATIONS = ("optimal", "iid", "spr", "tolerance")
 NEIGHBOURS = ("add_remove", "replace", "zero_out")
-
 
 Promise = tuple[str, dict[str, Fraction]]
 
@@ -103,16 +100,14 @@ def _power(x: Fraction, count: int, bits: int) -> Fraction:
     """Some x >= 0 to the power of `count`, rounded up."""
     product = Fraction(1)
     for digit in f"{count:b}"[::-1]:
+        _cover(x < 1 << MOST_BITS, "a power is too large")
         product = _rounded(product * x, bits) if digit == "1" else product
         x = _rounded(x * x, bits)
     return product
 
 
 def exp_bounds(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
-    """Fractions around exp(x), with about `bits` correct bits: Taylor's series of y = x / 2^s <= 1/2, and s squarings.
-
-    The series' rest after n terms is at most the last term, and each squaring is rounded outwards.
-    """
+    """Fractions around exp(x), with about `bits` correct bits: Taylor's series of x / 2^s <= 1/2, and s squarings."""
     if x < 0:
         low, high = exp_bounds(-x, bits)
         return 1 / high, 1 / low
@@ -126,7 +121,7 @@ def exp_bounds(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
     while term_high > 1:
         term_low, term_high = term_low * small_low // (n * one), _up(term_high * small_high, n * one)
         low, high, n = low + term_low, high + term_high, n + 1
-    high += term_high
+    high += term_high  # the rest of the series is at most its last term
     for _ in range(squarings):
         low, high = low * low >> work, _up(high * high, one)
     return Fraction(low, one), Fraction(high, one)
@@ -154,8 +149,7 @@ def tail_bounds(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
         return 1 - high, 1 - low
     work = bits + math.ceil(3 * x * x / 2) + 64
     _cover(work <= MOST_BITS, "a normal tail is too far out")
-    x_low, x_high = math.floor(x * (1 << work)), math.ceil(x * (1 << work))
-    one = 1 << work
+    one, x_low, x_high = 1 << work, math.floor(x * (1 << work)), math.ceil(x * (1 << work))
     square_low, square_high = x_low * x_low >> work, _up(x_high * x_high, one)
     low = high = 0
     power_low, power_high, n = x_low, x_high, 0  # of x^(2n+1) / (2^n n!)
@@ -167,8 +161,7 @@ def tail_bounds(x: Fraction, bits: int) -> tuple[Fraction, Fraction]:
         power_high = _up(power_high * square_high, 2 * n * one)
         if n > x * x and power_high <= 1:  # the terms fall, and the next one is below 1
             break
-    low, high = low - 1, high + 1
-    pi_low, pi_high = pi_bounds(work)
+    (pi_low, pi_high), low, high = pi_bounds(work), low - 1, high + 1
     root_low = Fraction(math.isqrt((2 * pi_low.numerator << 2 * work) // pi_low.denominator), one)
     root_high = Fraction(math.isqrt(_up(2 * pi_high.numerator << 2 * work, pi_high.denominator)) + 1, one)
     return Fraction(1, 2) - Fraction(high, one) / root_low, Fraction(1, 2) - Fraction(low, one) / root_high
@@ -187,7 +180,7 @@ def gaussian_within(squared: Fraction, epsilon: Fraction, delta: Fraction) -> bo
     """Whether Gaussian noise with mu^2 = `squared` is (epsilon, delta)-DP. True is a proof."""
     if not squared:
         return True
-    mu = root_above(squared)  # the tail's difference grows with mu
+    mu = root_above(squared)  # the tail's difference grows with mu, which may be rounded up
     mu = _rounded(mu, 300) if mu.denominator.bit_length() > 300 else mu
     near, far = epsilon / mu - mu / 2, epsilon / mu + mu / 2
     bits = 128 + math.ceil(Fraction(3, 2) * epsilon) + max(0, -_log2(delta))
@@ -202,10 +195,8 @@ def _log2(x: Fraction) -> int:
 
 
 def laplace_is_gaussian(epsilon: Fraction, squared: Fraction, *, laplace: bool = True) -> bool:
-    """Whether Laplace noise of one ratio epsilon is mu-GDP with mu^2 = `squared`: 2 Q(mu/2) <= exp(-epsilon/2).
-
-    Any other epsilon-DP noise is mu-GDP for Q(mu/2) <= 1 / (1 + exp(epsilon)).
-    """
+    """Whether Laplace noise of one ratio epsilon is mu-GDP with mu^2 = `squared`: 2 Q(mu/2) <= exp(-epsilon/2)."""
+    # Other noise of this epsilon is mu-GDP where Q(mu/2) <= 1 / (1 + exp(epsilon)).
     if not epsilon:
         return True
     _cover(epsilon <= 2000, "a Laplace ratio is too large")
@@ -267,10 +258,9 @@ def _decimal(value: object, what: str) -> Fraction:
 
 
 def _exact(text: object, what: str) -> Fraction:
-    if not isinstance(text, str) or not all(part.isascii() and part.isdigit() for part in text.split("/")):
-        raise Rejected(f"{what} must be a fraction such as 1/10")
+    kept = isinstance(text, str) and all(part.isascii() and part.isdigit() for part in text.split("/"))
     try:
-        return Fraction(text)
+        return Fraction(text if kept else "")  # type: ignore[arg-type]
     except (ValueError, ZeroDivisionError):
         raise Rejected(f"{what} must be a fraction such as 1/10") from None
 
@@ -285,8 +275,7 @@ def _order(text: object) -> int:
 def read_promise(record: object) -> Promise:
     """The kind of a promise and its numbers."""
     kind = record.get("kind") if isinstance(record, dict) else None
-    if not isinstance(kind, str) or kind not in PROMISES:
-        raise Rejected("a promise must be one of " + ", ".join(PROMISES))
+    _require(isinstance(kind, str) and kind in PROMISES, "a promise must be one of " + ", ".join(PROMISES))
     fields = _has(record, {"kind", *PROMISES[kind]}, "a promise")
     numbers = {name: _decimal(fields[name], name) for name in PROMISES[kind]}
     _require(kind != "PureDP" or numbers["epsilon"], "epsilon must be greater than 0")
@@ -332,7 +321,7 @@ def read_plan(record: object) -> Plan:
     fields = _has(record, PLAN - {"scales"} | {"grid", "blocks"} if staircase else PLAN, "a plan")
     _require(fields["inid"] == FORMAT and fields["inid"] is not True, f"a plan must have the format {FORMAT}")
     several = isinstance(fields["sensitivity"], dict) and fields["sensitivity"].get("kind") == "partitions"
-    area = _has(fields["sensitivity"], SET | (PARTITIONS if several else set()), "a sensitivity set")
+    area = _has(fields["sensitivity"], SET | ({"boxes", "moves"} if several else set()), "a sensitivity set")
     kind, norm, labels, weights = area["kind"], area["norm"], area["labels"], fields["weights"]
     _cover(kind in ("box", "ball", "groups", "partitions"), f"a set of the kind {str(kind)[:40]!r}")
     limits = _numbers(area["limits"], "limits")
@@ -340,8 +329,7 @@ def read_plan(record: object) -> Plan:
     dimension = sum(counts)
     _require(area["neighbours"] in NEIGHBOURS, "neighbours must be one of " + ", ".join(NEIGHBOURS))
     named = isinstance(labels, list) and all(isinstance(label, str) and label for label in labels)
-    distinct = labels is None or (named and len(labels) == len(limits) == len(set(labels)))
-    _require(distinct, "labels must be one distinct word for each limit")
+    _require(labels is None or (named and len(labels) == len(limits) == len(set(labels))), "each limit has one label")
     _cover(all(area[cap] is None for cap in ("l1", "l2", "total")), "a set with caps")
     normed = norm is None if several or kind == "box" else norm in (1, 2) and area["counts"] is not None
     _require(normed, "groups and balls have the norm 1 or 2, and sizes; boxes have no norm")
@@ -351,10 +339,8 @@ def read_plan(record: object) -> Plan:
     many = len(limits) if weights is None else len(_numbers(weights, "weights", positive=True))
     scales = [Fraction(1)] * many if staircase else _numbers(fields["scales"], "scales")
     part = read_partitions(area, counts) if several else [(0, 1)] * len(limits)
-    _require(
-        len(scales) == many and many in (len(limits), len(limits) if several else dimension),
-        "scales must be one for each limit or weight",
-    )
+    sizes = (len(limits), len(limits) if several else dimension)
+    _require(len(scales) == many and many in sizes, "scales must be one for each limit or weight")
     _cover(dimension <= MOST_COORDINATES, f"more than {MOST_COORDINATES} coordinates")
     owners = [at for at, count in enumerate(counts) for _ in range(count if many > len(limits) else 1)]
     runs = list(zip(owners, counts if many == len(limits) else [1] * many, scales, strict=True))
@@ -364,8 +350,7 @@ def read_plan(record: object) -> Plan:
     each = [1] * len(limits) if several else counts  # numbers of a partition stand once, for all of its cells
     pure = (several or kind == "box") and promise[0] == "PureDP" and promise[1]["epsilon"] <= 1000 and sum(each) <= 4096
     _require(pure or not staircase, "staircase noise is for boxes, and proves a pure promise")
-    spread = [at for at, count in enumerate(each) for _ in range(count if staircase else 0)]
-    moved = [(limits[at], *part[at]) for at in spread]
+    moved = [(limits[at], *part[at]) for at, count in enumerate(each) for _ in range(count if staircase else 0)]
     rho = read_blocks(moved, fields["grid"], fields["blocks"]) if staircase else Fraction(1)
     if several:
         kind, norm, limits = "groups", 1, [limit * moves for limit, (_, moves) in zip(limits, part, strict=True)]
@@ -407,7 +392,8 @@ def read_blocks(moved: list[tuple[Fraction, int, int]], grid: object, blocks: ob
             ends = steps[at].numerator, steps[at].denominator  # of a power of two both are powers of two
             kept = c < a and steps[at] and not any(end & (end - 1) for end in ends) and a * steps[at] >= moved[at][0]
             _require(kept, "a number moves by more than a step of its block, or its grid is no power of two")
-        left, product = left - numbers, product * rho ** moved[lists[0][0]][2]
+        moves = moved[lists[0][0]][2]
+        left, product = left - numbers, product * (rho if moves == 1 else 1 / _power(1 / rho, moves, 512))
     _require(not left, "a number that depends on people is in no block")
     return product
 
@@ -508,8 +494,7 @@ def promise_costs(promise: Promise, order: int) -> dict[str, Any]:
     """What anything that keeps a promise costs, in the currencies that bound it."""
     kind, numbers = promise
     if kind == "PureDP":
-        e = numbers["epsilon"]
-        return {"epsilon": e, "rho": min(e, e**2 / 2), "renyi": min(e, order * e**2 / 2)}
+        return {"epsilon": (e := numbers["epsilon"]), "rho": min(e, e**2 / 2), "renyi": min(e, order * e**2 / 2)}
     if kind in ("GaussianDP", "ZCDP"):
         rho = numbers["mu"] ** 2 / 2 if kind == "GaussianDP" else numbers["rho"]
         return {"rho": rho, "renyi": order * rho} | ({"mu_squared": 2 * rho} if kind == "GaussianDP" else {})
@@ -532,8 +517,7 @@ def plan_costs(plan: Plan, order: int) -> dict[str, Any]:
         several = ratios(plan) if plan.kind == "box" or plan.norm == 1 else []
         costs["renyi"] = laplace_renyi(several or [(e, 1)], order) if order else Fraction(0)  # one ratio has the most
         costs["loose"] = Fraction(not 0 < len(several) <= MOST_RATIOS or (order - 1) * e > MOST_EXPONENT)
-    own = OWN.get(kind)
-    return {"loose": Fraction(0)} | costs | ({own: promised[own]} if own in promised else {})
+    return {"loose": Fraction(0)} | costs | ({own: promised[own]} if (own := OWN.get(kind)) in promised else {})
 
 
 def charge_costs(record: object, order: int) -> tuple[dict[str, Any], str | None, Fraction]:
@@ -556,8 +540,7 @@ def check_parts(record: dict[str, Any], order: int) -> tuple[dict[str, Any], str
     _cover("releases" not in record, "a stream")
     fields = _has(record, {"inid_parts", "promise", "neighbours", "delta", "parts"}, "a charge of several parts")
     relation, taken, parts = fields["neighbours"], _exact(fields["delta"], "the delta beside the noise"), []
-    known = fields["inid_parts"] == FORMAT and relation in NEIGHBOURS
-    _require(known, "a charge of several parts must have this format, and a relation of neighbours")
+    _require(fields["inid_parts"] == FORMAT and relation in NEIGHBOURS, "parts of another format or relation")
     _require(isinstance(fields["parts"], list) and fields["parts"], "a charge must have parts")
     for part in fields["parts"]:
         held = part.keys() - {"count"} if isinstance(part, dict) else set()
@@ -586,10 +569,9 @@ def check_parts(record: dict[str, Any], order: int) -> tuple[dict[str, Any], str
 def check_ledger(settings: object, charges: list[tuple[Any, Any]]) -> str:
     """A ledger's whole history against its limits, and these against its total. Charges are (plan, stated cost).
 
-    One sum within its limit is enough, although later questions depend on earlier answers: of epsilon, mu^2, rho, or
+    One sum within its limit is enough, though later questions depend on earlier answers: of epsilon, mu^2, rho, or of
     Renyi divergences at one order fixed beforehand. Under (epsilon, delta) mu^2 and Renyi divergences use delta/2 each,
-    unless the ledger was declared for Gaussian noise alone; the sum of epsilons uses none. A charge for a row more or
-    less (add_remove) also covers a row that becomes nothing (zero_out).
+    unless the ledger is for Gaussian noise alone; epsilons use none. A charge for add_remove also covers zero_out.
     """
     whole = isinstance(settings, dict) and LEDGER <= set(settings) <= {*LEDGER, "currency", "reserve"}
     _require(whole, "a ledger's settings must hold " + ", ".join(sorted(LEDGER)))
@@ -613,11 +595,9 @@ def check_ledger(settings: object, charges: list[tuple[Any, Any]]) -> str:
         _require(kept, f"the limit on {name} exceeds what the total allows")
     sums: dict[str, Any] = dict.fromkeys((*CURRENCIES, "delta"), Fraction(0))
     for plan, cost in charges:
-        known = any(amount is not None for amount in _has(cost, counted, "a cost").values())
-        _cover(known, "a charge of the whole promise at once")
+        _cover(any(amount is not None for amount in _has(cost, counted, "a cost").values()), "a charge of all at once")
         amounts, own, taken = charge_costs(plan, order)
-        covered = own in (None, relation) or (own, relation) == ("add_remove", "zero_out")
-        _require(covered, "a charge is for other neighbours than the ledger")
+        _require(own in (None, relation) or (own, relation) == ("add_remove", "zero_out"), "a charge's neighbours")
         stated = {name: cost[name] for name in counted if name in ("epsilon", "delta") or not amounts["loose"]}
         _covers(stated, amounts | {"delta": taken})
         amounts["delta"] = _exact(cost["delta"], "the delta that was taken") if reserve else taken
@@ -639,10 +619,8 @@ def _covers(stated: dict[str, Any], costs: dict[str, Any]) -> None:
 
 
 def _renyi_within(divergence: Fraction, epsilon: Fraction, delta: Fraction, order: int) -> bool:
-    """Whether a Renyi divergence of this order implies (epsilon, delta)-DP (Canonne, Kamath and Steinke 2020).
-
-    R + log(1 - 1/a) - (log delta + log a)/(a - 1) <= epsilon, taken to the power of a - 1.
-    """
+    """Whether a Renyi divergence of this order implies (epsilon, delta)-DP (Canonne, Kamath and Steinke 2020)."""
+    # R + log(1 - 1/a) - (log delta + log a)/(a - 1) <= epsilon, taken to the power of a - 1.
     s, bits = order - 1, 256 + 2 * max(0, -_log2(delta)) + 2 * order.bit_length()
     shrunk = _power(Fraction(s, order), s, bits)  # (1 - 1/a)^(a-1), rounded up
     return exp_bounds(s * (divergence - epsilon), bits)[1] * shrunk <= delta * order

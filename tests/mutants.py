@@ -570,6 +570,12 @@ MUTATIONS = (
     ),
     Mutation(
         "../inid_check.py",
+        "moves = moved[lists[0][0]][2]",
+        "moves = 1",
+        "tests/unit/test_inid_check.py::test_staircase_noise_that_covers_less_than_its_cells_is_not_accepted",
+    ),
+    Mutation(
+        "../inid_check.py",
         "        _covers(stated, amounts |",
         "        _covers({}, amounts |",
         "tests/unit/test_inid_check.py::test_forged_ledgers_are_rejected",
