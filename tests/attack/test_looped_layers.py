@@ -238,6 +238,17 @@ class Places(nn.Module):
         return self.scale(self.table[: x.shape[1]])
 
 
+class Crosswise(nn.Module):
+    """A module that calls its layer with examples in the second dimension."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Linear(E, E)
+
+    def forward(self, x):
+        return self.scale(x.transpose(0, 1)).transpose(0, 1)
+
+
 class Placed(nn.Module):
     def __init__(self, part):
         super().__init__()
@@ -275,7 +286,7 @@ class Branching(nn.Module):
 @pytest.mark.parametrize(
     ("part", "why"),
     [
-        (Places, r"'placed' \(Placed\) .* its part 'placed\.places"),
+        (Crosswise, r"'placed\.places' \(Crosswise\) .* its part 'placed\.places\.scale"),
         (Branching, r"'placed.places' .*vmap cannot run it"),
     ],
 )
@@ -301,3 +312,82 @@ def test_what_vmap_cannot_run_is_tried_once_and_draws_as_if_it_had_not_been(monk
     for _ in range(3):
         train_once(training)
     assert len(tried) == 1
+
+
+class Lengths(Places):
+    """The same, told how many positions there are."""
+
+    def forward(self, length):
+        return self.scale(self.table[:length])
+
+
+class Latents(Places):
+    """The same, told how many examples there are, with a row for each."""
+
+    def forward(self, examples):
+        return self.scale(self.table).expand(examples, -1, -1)
+
+
+class Gathering(Places):
+    """The mean over the batch, which has the shape of what is the same for all."""
+
+    def forward(self, x):
+        return (self.scale(x) + self.table).mean(0)
+
+
+class Around(nn.Module):
+    def __init__(self, part, given):
+        super().__init__()
+        torch.manual_seed(4)
+        self.part, self.last, self.given = part(), nn.Linear(E, 2), given
+        self.double()
+
+    def forward(self, x):
+        return self.last(x * self.part(self.given(x)))
+
+
+ALIKE = {
+    "of the input": (Places, lambda x: x),
+    "of the length": (Lengths, lambda x: x.shape[1]),
+    "a row for each": (Latents, len),
+}
+
+
+@pytest.mark.parametrize("options", [{}, {"augmentations": 2}, {"max_physical_batch_size": 3}], ids=str)
+@pytest.mark.parametrize("name", ALIKE)
+def test_what_a_layer_makes_for_all_examples_alike_is_each_examples_own(name, options, recwarn):
+    model = Around(*ALIKE[name])
+    groups = groups_of(model)
+    found = sums(model, LONG, max_grad_norm=[0.5] * len(groups), **options)
+    wanted = slow_sums(model, LONG, [0.5] * len(groups), groups=groups)
+    for key, each in wanted.items():
+        assert torch.allclose(found[key], each, rtol=1e-9, atol=1e-12), key
+    assert not [each for each in recwarn if "is slow" in str(each.message)]
+
+
+class Ranked(Latents):
+    """The same with rows that differ by their place: another's would be another function, and is refused."""
+
+    def forward(self, examples):
+        return super().forward(examples) * (1 + torch.arange(examples)[:, None, None])
+
+
+def test_an_example_has_its_own_row_of_what_a_layer_makes_for_as_many_as_there_are():
+    training = private(Around(Ranked, len), LONG)
+    train_once(training)
+    assert training.accountant.steps == 1
+
+
+@pytest.mark.parametrize(("part", "given"), [(Gathering, lambda x: x), (Lengths, lambda x: int(x.sum() > 9) + 1)])
+def test_what_a_layer_makes_of_all_examples_is_refused(part, given):
+    training = private(Around(part, given), LONG)
+    with pytest.raises(GuaranteeError):
+        train_once(training)
+    assert training.accountant.steps == 0
+
+
+def test_a_mean_over_the_batch_is_nothing_that_all_examples_share():
+    training = private(Around(Places, lambda x: x.mean(0, keepdim=True).expand(2, -1, -1)), LONG)
+    training.module.part.forward = lambda x: x[0] * 2 + Places.forward(training.module.part, x)
+    with pytest.raises(GuaranteeError):
+        train_once(training)

@@ -46,6 +46,7 @@ from inid.dpsgd.grad_sample.wrapped_forward import (
     leaves_of,
     output_leaves,
     repeated,
+    repeated_tensor,
     rows_in,
     run_with_direct_parameters,
     run_with_sampler,
@@ -250,7 +251,7 @@ class PerExampleGradients:
                 f"layer {unit.name!r} was called outside the forward of the private module: call the whole module, or "
                 "wrap what is not training in torch.no_grad()."
             )
-        if unit in forward_pass.plan.shared:
+        if unit in forward_pass.plan.shared and unit.rule is not None:
             args = repeated(args, forward_pass.rows)
         leaves = [] if unit.direct_parameters else leaves_of(args, kwargs)
         at = forward_pass.planned_call(unit, leaves, again=again)
@@ -281,9 +282,7 @@ class PerExampleGradients:
                     graph_hook(way, forward_pass, at, again) for way in (self._collect_positions, self._collect_leaf)
                 )
                 output = run_without_sampler(
-                    unit,
-                    call.split,
-                    call.joined,
+                    call,
                     forward,
                     args,
                     kwargs,
@@ -416,7 +415,7 @@ class PerExampleGradients:
             trace.note(unit, [], ())
             with in_place(unit.layer, rows):
                 return forward(*args, **kwargs)
-        if unit in trace.shared:
+        if unit in trace.shared and unit.rule is not None:
             args = repeated(args, trace.rows)
         leaves = leaves_of(args, kwargs)
         self._inside = True
@@ -424,6 +423,8 @@ class PerExampleGradients:
             output = frozen(unit, forward, args, kwargs)
         finally:
             self._inside = False
+        if unit in trace.shared and unit.rule is None:
+            output = pytree.tree_map_only(Tensor, partial(repeated_tensor, examples=trace.rows), output)
         with unseen():
             trace.note(unit, leaves, output)
         return output

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
@@ -128,16 +128,22 @@ APART = "keep the examples in the first dimension of every layer, and do not mix
 
 
 NO_TENSOR = -1  # in the place of a dimension
+Returns = Literal["beside", "stacked", "own"]
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """How one layer is called."""
+    """How one layer is called.
+
+    What it returns to each example, of a layer without a formula, lies side by side; or is made for all alike and is
+    stacked, as positions are; or is the example's own part of what was made for as many as there are.
+    """
 
     unit: Unit
     entries: tuple[int, ...]
     along: tuple[int, ...]
     joined: tuple[int | None, ...]
+    returns: Returns = "beside"
 
     def fits(self, unit: Unit, leaves: list[Any], examples: int) -> bool:
         """Whether a call is like this one, for another number of examples."""

@@ -13,9 +13,9 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.grad_sample.call_plan import Unit
+from inid.dpsgd.grad_sample.call_plan import Call, Returns
 from inid.dpsgd.grad_sample.recurrent_layers import Collect, run_cell, run_recurrent, serves, serves_cell
-from inid.dpsgd.grad_sample.wrapped_forward import output_leaves
+from inid.dpsgd.grad_sample.wrapped_forward import output_leaves, with_front
 from inid.dpsgd.seeding import rng_state, set_rng_state
 from inid.errors import GuaranteeError
 
@@ -85,6 +85,7 @@ def run_with_parameters_per_example(
     views: int,
     split: Sequence[int | None],
     joined: Sequence[int | None],
+    returns: Returns = "beside",
     collect: Callable[[str, Tensor], None],
     looped: dict[nn.Module, bool],
 ) -> Any:
@@ -100,17 +101,22 @@ def run_with_parameters_per_example(
     objects = _Objects(layer, values)
     bare, shapes = _Bare(layer, forward), []
 
-    def one(own: dict[str, Tensor], *alone: Any) -> tuple[Any, ...]:
+    def part(v: Tensor, d: int, at: Tensor) -> Tensor:
+        if returns == "stacked":
+            v = with_front(v)
+        elif returns == "own":
+            v = v.unflatten(d, (examples, -1)).index_select(d, at.view(1)).squeeze(d)  # type: ignore[no-untyped-call]
+        # What is the same for all views has one entry, and is due once for each.
+        return v if v.shape[d] >= views else v.expand(views, *v.shape[1:])
+
+    def one(at: Tensor, own: dict[str, Tensor], *alone: Any) -> tuple[Any, ...]:
         own_args, own_kwargs = pytree.tree_unflatten(objects.copied(alone), form)
         under = {f"layer.{name}": leaf for name, leaf in own.items()}
         leaves_out, shape = pytree.tree_flatten(functional_call(bare, under, own_args, own_kwargs))
         shapes.append(shape)
-        # What is the same for all views has one entry, and is due once for each.
-        return tuple(
-            v if d is None or v.shape[d] >= views else v.expand(views, *v.shape[1:])
-            for v, d in zip(leaves_out, joined, strict=True)
-        )
+        return tuple(v if d is None else part(v, d, at) for v, d in zip(leaves_out, joined, strict=True))
 
+    places = torch.arange(examples, device=next(iter(leaves.values())).device)
     together, out_dims = None, cast("Any", tuple(joined))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about ways in which torch is slower than it could be
@@ -118,8 +124,8 @@ def run_with_parameters_per_example(
             state = None if layer in looped else rng_state([v.device for v in values if isinstance(v, Tensor)])
             try:
                 with _PlainAttention():
-                    mapped = vmap(one, in_dims=(0, *split), out_dims=out_dims, randomness="different")
-                    outputs = mapped(leaves, *apart)
+                    mapped = vmap(one, in_dims=(0, 0, *split), out_dims=out_dims, randomness="different")
+                    outputs = mapped(places, leaves, *apart)
                 together = [v if d is None else v.flatten(d, d + 1) for v, d in zip(outputs, joined, strict=True)]
                 looped[layer] = False
             except (RuntimeError, ValueError, NotImplementedError):
@@ -128,7 +134,7 @@ def run_with_parameters_per_example(
         if together is None:
             # Not every layer can be vectorised (a subclass of LSTM cannot): a loop always can.
             alone = [
-                one({name: leaf[at] for name, leaf in leaves.items()}, *_block(apart, split, at))
+                one(places[at], {name: leaf[at] for name, leaf in leaves.items()}, *_block(apart, split, at))
                 for at in range(examples)
             ]
             objects.check_shared()
@@ -205,9 +211,7 @@ class _Objects:
 
 
 def run_without_sampler(
-    unit: Unit,
-    split: Sequence[int | None],
-    joined: Sequence[int | None],
+    call: Call,
     forward: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -218,6 +222,7 @@ def run_without_sampler(
     looped: dict[nn.Module, bool],
 ) -> Any:
     """What the layer gives, computed so that in the backward the gradients of single examples can be had."""
+    unit, split = call.unit, call.split
     if serves(unit.layer, forward, args, kwargs, split):
         return run_recurrent(unit.layer, args, kwargs, positions)
     if serves_cell(unit.layer, forward, args, kwargs, split):
@@ -231,7 +236,8 @@ def run_without_sampler(
         examples=examples,
         views=views,
         split=split,
-        joined=joined,
+        joined=call.joined,
+        returns=call.returns,
         collect=leaf,
         looped=looped,
     )

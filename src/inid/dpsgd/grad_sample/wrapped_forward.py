@@ -150,8 +150,18 @@ def undisturbed(near: Tensor) -> AbstractContextManager[object]:
 
 def repeated(args: tuple[Any, ...], examples: int) -> tuple[Any, ...]:
     """An input that is the same for all examples, such as positions, once for each of them."""
-    shared = args[0] if args[0].ndim > 1 and args[0].shape[0] == 1 else args[0].unsqueeze(0)
-    return shared.expand(examples, *shared.shape[1:]), *args[1:]
+    return repeated_tensor(args[0], examples), *args[1:]
+
+
+def repeated_tensor(shared: Tensor, examples: int) -> Tensor:
+    """A tensor that is the same for all examples, once for each of them."""
+    in_front = with_front(shared)
+    return in_front.expand(examples, *in_front.shape[1:])
+
+
+def with_front(shared: Tensor) -> Tensor:
+    """A tensor with a dimension of one entry in front."""
+    return shared if shared.ndim > 1 and shared.shape[0] == 1 else shared.unsqueeze(0)
 
 
 class FunctionalLinear(TorchFunctionMode):

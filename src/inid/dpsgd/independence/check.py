@@ -308,8 +308,9 @@ class _Check:
     def _checked(self, plan: CallPlan) -> CallPlan:
         few = min(self._made_up.rows, _FEW * self._views)
         rows = max(self._views, (self._made_up.rows if self._full else few) // self._views * self._views)
-        if self._widened is not None:
-            self._compare_function(plan, self._widened)
+        alike = next((SameForAllError(call.unit) for call in plan.calls if call.returns != "beside"), None)
+        if error := self._widened or alike:
+            self._compare_function(plan, error)
         base, evidence, moved = self._base(plan, rows, self._seed)
         after = AttributeSnapshot(self._module)
         written = frozenset(map(id, self._start.written()))
@@ -342,7 +343,7 @@ class _Check:
             self._begin(self._seed)
             every = tuple(range(rows // self._views))
             evidence = Evidence(plan, len(every), self._views, every, self._seed, keep=True)
-            self._model.probe(*self._made_up.batch(rows, self._seed), plan, self._views, evidence)
+            self._run(plan, self._made_up.batch(rows, self._seed), evidence)
         for leaf, along, found in zip(plain, plan.output, evidence.output, strict=False):
             if along is not None and isinstance(leaf, Tensor) and leaf.is_floating_point():
                 joint = torch.stack([found[each] for each in every]).double().nan_to_num()
@@ -368,7 +369,7 @@ class _Check:
 
     def _run(self, plan: CallPlan, batch: Batch, evidence: Evidence) -> Evidence:
         evidence.pivots = _pivots(evidence.examples, self._seed) if not evidence.pivots else evidence.pivots
-        evidence.keep = self._keep
+        evidence.keep = evidence.keep or self._keep
         # A model may change its input.
         args, kwargs = pytree.tree_map_only(Tensor, torch.clone, batch)
         try:

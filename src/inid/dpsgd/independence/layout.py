@@ -21,6 +21,7 @@ from inid.dpsgd.grad_sample.call_plan import (
     Call,
     CallPlan,
     OtherwiseDividedError,
+    Returns,
     SameForAllError,
     Unit,
 )
@@ -121,16 +122,17 @@ def _compared(one: Shapes, other: Shapes) -> CallPlan:
         ):
             raise OtherwiseDividedError(unit)
         entries, along = zip(*[each for each in lying if each], strict=True) if lying else ((), ())
-        joined: tuple[int | None, ...] = (None,) * len(output)
-        if not any(entries):
+        call = Call(unit, entries, along, (None,) * len(output))
+        if unit.rule is None:
+            call = _returned(call, output, other_output, one, other)
+        if call.returns == "stacked" if unit.rule is None else not any(entries):
             # What comes from another such layer will differ by example once that layer's input is repeated.
-            (later if derived else repeated).add(unit)
-        elif unit.rule is None:
-            joined = tuple(_joined(unit, output, other_output, one.rows, other.rows))
-        calls.append(Call(unit, entries, along, joined))
-    apart = {call.unit for call in calls if any(call.entries)}
+            (later if derived and not any(entries) and unit not in one.shared else repeated).add(unit)
+        calls.append(call)
+    divided = [call for call in calls if call.returns != "stacked" and (call.unit.rule is None or any(call.entries))]
+    apart = {call.unit for call in divided}
     for unit in repeated | (later if not repeated else set()):
-        if unit in apart or unit in later or unit.rule is None or not unit.rule.positions:
+        if unit in apart or unit in later or (unit.rule is not None and not unit.rule.positions):
             raise SameForAllError(unit)
     return CallPlan(tuple(calls), frozenset(repeated) | one.shared, tuple(_outputs(one, other)))
 
@@ -155,18 +157,27 @@ def _lying(one: Shape, other: Shape, few: int, more: int) -> tuple[int, int] | N
     return one[grown[0]] // few, grown[0]
 
 
-def _joined(unit: Unit, one: list[Shape], other: list[Shape], few: int, more: int) -> Iterator[int | None]:
-    if len(one) != len(other):
-        raise OtherwiseDividedError(unit)
-    for shape, larger in zip(one, other, strict=True):
-        if shape is None:
-            yield None
-            continue
-        lying = _lying(shape, larger, few, more)
+def _returned(call: Call, output: list[Shape], other_output: list[Shape], one: Shapes, other: Shapes) -> Call:
+    """The call of a layer without a formula, with how it returns what each example gets."""
+    if call.unit in one.shared:
+        return replace(call, joined=tuple(None if shape is None else 0 for shape in output), returns="stacked")
+    if len(output) != len(other_output):
+        raise OtherwiseDividedError(call.unit)
+    given, grown, fixed, joined = any(call.entries), False, False, list[int | None]()
+    for shape, larger in zip(output, other_output, strict=True):
+        lying = _lying(shape, larger, one.rows, other.rows)
+        if lying is None or shape == ():
+            raise OtherwiseDividedError(call.unit, returns=True)
+        joined.append(None if shape is None else lying[1])
         # What has one entry in front, whatever the number of examples, is made by each of them and put side by side.
-        if lying is None or not (lying[0] or (shape and shape[0] == 1)):
-            raise OtherwiseDividedError(unit, returns=True)
-        yield lying[1]
+        if shape is not None and not (given and shape[0] == 1):
+            grown, fixed = grown or lying[0] > 0, fixed or not lying[0]
+    if grown and fixed:
+        raise OtherwiseDividedError(call.unit, returns=True)
+    if not given and not (grown or fixed):
+        raise SameForAllError(call.unit)
+    returns: Returns = "stacked" if fixed else "beside" if given else "own"
+    return replace(call, joined=tuple(joined), returns=returns)
 
 
 def _outputs(one: Shapes, other: Shapes) -> Iterator[int | None]:
