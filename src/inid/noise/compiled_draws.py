@@ -153,14 +153,16 @@ def first_steps(
     return steps, places[:count].copy()
 
 
-def first_uniforms(radii: NDArray[np.int64], words: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.intp], Words]:
+def first_uniforms(
+    radii: NDArray[np.int64], words: NDArray[Any], bits: int
+) -> tuple[NDArray[np.int64], NDArray[np.intp], Words]:
     """The numbers h - r of x w = h B + l for words x, w = 2 r + 1; where l < w, and what l is there."""
     numbers, places, rest = (
         np.empty(radii.size, np.int64),
         np.empty(radii.size, np.int64),
         np.empty(radii.size, np.uint64),
     )
-    count = _uniform_kernel(words.dtype.name)(radii, words, numbers, places, rest)
+    count = _uniform_kernel(bits)(radii, words, numbers, places, rest)
     return numbers, places[:count].copy(), rest[:count].copy()
 
 
@@ -180,13 +182,12 @@ def _step_kernel() -> Callable[..., Any]:
     return _compiled(i8(u8[::1], u8[::1], u8[::1], i8[::1], i8[::1], i8[::1]), _step_loop)
 
 
-@lru_cache(maxsize=2)
-def _uniform_kernel(word: str) -> Callable[..., Any]:
+@lru_cache(maxsize=3)
+def _uniform_kernel(bits: int) -> Callable[..., Any]:
     numba = _numba()
     u8, i8 = numba.uint64, numba.int64
-    if word == "uint32":
-        return _compiled(i8(i8[::1], numba.uint32[::1], i8[::1], i8[::1], u8[::1]), _small_loop)
-    return _compiled(i8(i8[::1], u8[::1], i8[::1], i8[::1], u8[::1]), _large_loop)
+    word, loop = {32: (numba.uint32, _small_loop), 52: (u8, _middle_loop), 64: (u8, _large_loop)}[bits]
+    return _compiled(i8(i8[::1], word[::1], i8[::1], i8[::1], u8[::1]), loop)
 
 
 def _step_loop(words: Any, low: Any, high: Any, guide: Any, steps: Any, places: Any) -> int:
@@ -211,6 +212,20 @@ def _small_loop(radii: Any, words: Any, numbers: Any, places: Any, rest: Any) ->
         if product & low < width:
             places[count] = i
             rest[count] = product & low
+            count += 1
+    return count
+
+
+def _middle_loop(radii: Any, words: Any, numbers: Any, places: Any, rest: Any) -> int:
+    quarter, low, count = np.uint64(26), np.uint64((1 << 26) - 1), 0
+    for i in range(radii.size):
+        width, short = np.uint64(2 * radii[i] + 1), words[i] >> np.uint64(12)
+        high = (((short & low) * width >> quarter) + (short >> quarter) * width) >> quarter
+        numbers[i] = np.int64(high) - radii[i]
+        product = (short * width) & np.uint64((1 << 52) - 1)
+        if product < width:
+            places[count] = i
+            rest[count] = product
             count += 1
     return count
 

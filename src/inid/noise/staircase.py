@@ -44,7 +44,6 @@ _LONGEST_TABLE = 1 << 14
 _AT_ONCE = 1 << 14  # numbers
 _WORTH_COMPILING = 1 << 16  # numbers; loading the compiled loops costs about as much as drawing so many without
 _SMALL = 1 << 62  # radii below it, and what is drawn within them, fit in 64-bit integers
-_HALF = 1 << 32
 
 
 @dataclass(frozen=True)
@@ -306,29 +305,41 @@ def _points_of_any_size(law: BlockLaw, steps: list[int], source: RandomSource) -
 def uniform_within(radii: Integers, source: RandomSource, *, compiled: bool = False) -> Integers:
     """For each radius r, 0 <= r < 2^62, a uniform whole number from -r to r, by one product each (Lemire 2019).
 
-    With B = 2^32 or 2^64 above all widths w = 2 r + 1, and x uniform below B, let x w = h B + l. Then h is uniform
-    below w among those x with l >= B mod w, which is less than w, so that all others are drawn anew.
+    With B = 2^32, 2^52 or 2^64 above all widths w = 2 r + 1, and x uniform below B, let x w = h B + l. Then h is
+    uniform below w among those x with l >= B mod w, which is less than w, so that all others are drawn anew.
     """
     flat = radii.ravel()
-    small = 2 * int(flat.max(initial=0)) + 1 < _HALF
-    words = source.words(-(-flat.size // 2)).view(np.uint32)[: flat.size] if small else source.words(flat.size)
-    numbers, doubtful, rest = (_compiled.first_uniforms if compiled else _first_uniforms)(flat, words)
+    widest = 2 * int(flat.max(initial=0)) + 1
+    bits = 32 if widest < 1 << 32 else 52 if widest < 1 << 38 else _WORD
+    words = source.words(-(-flat.size // 2)).view(np.uint32)[: flat.size] if bits == 32 else source.words(flat.size)
+    numbers, doubtful, rest = (_compiled.first_uniforms if compiled else _first_uniforms)(flat, words, bits)
     widths = 2 * flat[doubtful].astype(np.uint64) + np.uint64(1)
     # B mod w, of which 2^64 is no 64-bit number: (2^64 - w) mod w is the same.
-    least = np.uint64(_HALF) % widths if small else (~widths + np.uint64(1)) % widths
+    least = (~widths + np.uint64(1)) % widths if bits == _WORD else np.uint64(1 << bits) % widths
     again = doubtful[rest < least]
     if again.size:
         numbers[again] = uniform_within(flat[again], source, compiled=compiled)
     return numbers.reshape(radii.shape)
 
 
-def _first_uniforms(radii: Integers, words: NDArray[Any]) -> tuple[Integers, NDArray[np.intp], NDArray[np.uint64]]:
+def _first_uniforms(
+    radii: Integers, words: NDArray[Any], bits: int
+) -> tuple[Integers, NDArray[np.intp], NDArray[np.uint64]]:
     """The numbers h - r of x w = h B + l for each word x, where l < w, and what l is there."""
-    widths, half, low = 2 * radii.astype(np.uint64) + np.uint64(1), np.uint64(32), np.uint64(_HALF - 1)
-    if words.dtype == np.uint32:
+    widths, half, low = 2 * radii.view(np.uint64) + np.uint64(1), np.uint64(32), np.uint64((1 << 32) - 1)
+    if bits == 32:
         products = widths * words
         high, rest = products >> half, products & low
-    else:  # 128 bits of a product, by halves
+    elif bits == 52:  # by halves of 26 bits, whose products with a width fit in 64
+        short, quarter, few = words >> np.uint64(12), np.uint64(26), np.uint64((1 << 26) - 1)
+        high = short & few
+        high *= widths
+        high >>= quarter
+        high += (short >> quarter) * widths
+        high >>= quarter
+        rest = short * widths
+        rest &= np.uint64((1 << 52) - 1)
+    else:  # 128 bits of a product, by halves of 32
         x, xs, w, ws = words & low, words >> half, widths & low, widths >> half
         middle, other = xs * w, x * ws
         carry = ((x * w) >> half) + (middle & low) + (other & low)

@@ -237,7 +237,7 @@ def test_uniform_numbers_fill_their_interval(radius):
         assert chi_square(counts, np.full(classes, 1 / classes)) > 1e-9
 
 
-@pytest.mark.parametrize("radius", [2**31 - 1, 2**31, 2**40 + 7, 2**61, 2**62 - 1])
+@pytest.mark.parametrize("radius", [2**31 - 1, 2**31, 2**37 - 1, 2**37, 2**40 + 7, 2**61, 2**62 - 1])
 def test_products_of_words_and_widths_are_those_of_whole_numbers(radius, compiled):
     class Known(RandomSource):
         def words(self, count):
@@ -248,6 +248,8 @@ def test_products_of_words_and_widths_are_those_of_whole_numbers(radius, compile
     words, bits = Known().words(size), 64
     if width < 2**32:
         words, bits = Known().words(size // 2).view(np.uint32), 32
+    elif width < 2**38:
+        words, bits = words >> np.uint64(12), 52
     kept = [w * width >> bits for w in words.tolist()]
     fine = [w * width % 2**bits >= 2**bits % width for w in words.tolist()]
     assert [t for t, f in zip(drawn, fine, strict=True) if f] == [
@@ -256,8 +258,8 @@ def test_products_of_words_and_widths_are_those_of_whole_numbers(radius, compile
     assert sum(fine) > 0.4 * size
 
 
-@pytest.mark.parametrize("radius", [1, 2**32])
-def test_doubtful_words_are_drawn_anew(radius, compiled):
+@pytest.mark.parametrize(("radius", "next_one"), [(1, 0), (2**32, 1), (2**40, 256)])
+def test_doubtful_words_are_drawn_anew(radius, next_one, compiled):
     """Lemire's product is uniform only without products whose rest is below B mod w: the first word here is such."""
 
     class Scripted(RandomSource):
@@ -270,5 +272,5 @@ def test_doubtful_words_are_drawn_anew(radius, compiled):
             return np.zeros(count, np.uint64) if len(self.asked) == 1 else np.full(count, 2**63 + 2**31, np.uint64)
 
     source = Scripted()
-    assert uniform_within(np.array([radius]), source, compiled=compiled).tolist() == [0 if radius == 1 else 1]
+    assert uniform_within(np.array([radius]), source, compiled=compiled).tolist() == [next_one]
     assert source.asked == [1, 1]
