@@ -624,12 +624,15 @@ class StaircasePlan(NoisePlan):
         :meta private:
         """
         starts, ends = self.starts, self.starts + self.boxes.cells
-        inside = [
-            [bool(start <= starts[number] and ends[number] <= end) for number in numbers] for numbers, _ in self.drawn
-        ]
-        if any(any(block) and not all(block) for block in inside):
-            raise GuaranteeError("a block is drawn as a whole: no part of it has privacy of its own.")
-        return [one for one, block in zip(self.drawn, inside, strict=True) if block[0]]
+        chosen = []
+        for numbers, law in self.drawn:
+            places = list(numbers)
+            inside = (start <= starts[places]) & (ends[places] <= end)
+            if inside.all():
+                chosen.append((numbers, law))
+            elif ((starts[places] < end) & (ends[places] > start)).any():
+                raise GuaranteeError("a block is drawn as a whole: no part of it has privacy of its own.")
+        return chosen
 
     def sample(self, count: int, rng: np.random.Generator) -> Floats:
         """Draws of the noise from a public generator, a line each: for intervals of what was released, never for noise.
