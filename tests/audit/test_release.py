@@ -33,7 +33,16 @@ def grouped(rows):
     return np.hstack([held(rows[:, :2], 2, 1.0), held(rows[:, 2:], 2, 0.5)])
 
 
+def in_one_cell(rows):
+    """Two numbers of each row, in the first cell or the second as another number says."""
+    first = (rows[:, [0]] > 0).astype(float)  # false where it is NaN
+    numbers = boxed(rows)[:, 1:3]
+    return np.hstack([numbers[:, [0]] * first, numbers[:, [0]] * (1 - first),
+                      numbers[:, [1]] * first, numbers[:, [1]] * (1 - first)])  # fmt: skip
+
+
 SETS = {
+    "partitions": (inid.Sensitivity.partitions([RADII[1:3]], cells=2), in_one_cell),
     "box": (inid.Sensitivity.box(RADII), boxed),
     "box, l1": (inid.Sensitivity.box(RADII, l1=2.0), lambda rows: held(boxed(rows), 1, 2.0)),
     "box, l2": (inid.Sensitivity.box(RADII, l2=1.5), lambda rows: held(boxed(rows), 2, 1.5)),
