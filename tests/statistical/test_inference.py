@@ -3,10 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import inid
 from inid import learn
 from inid.testing import unsafe_no_noise, unsafe_seed
+from needs import needs
 
 NAMES = ["normal", "long", "b", "c", "intercept"]
 TRUTH = np.array([1.0, 0.3, 0.5, -0.5, 1.0])
@@ -90,6 +92,54 @@ def test_intervals_of_least_squares_cover_on_the_whole_grid(rows, epsilon, narro
     print(f"\n{rows} {epsilon} narrow={narrow} {mechanism}: {found.round(3)}")  # noqa: T201
     assert found.min() > 0.87  # the intercept of 2,000 rows had 0.89 at epsilon 3 within the public bounds
     assert found.mean() > 0.92
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+def test_intervals_cover_the_fit_of_all_of_california(epsilon):
+    """Rows are drawn from the table, whose own fit is the truth; its residuals have unequal variances."""
+    names = {
+        "MedInc": (0, 15), "HouseAge": (0, 60), "AveRooms": (0, 20), "AveBedrms": (0, 5), "Population": (0, 10_000),
+        "AveOccup": (0, 10), "Latitude": (32, 42), "Longitude": (-125, -114),
+    }  # fmt: skip
+    homes = pd.read_csv(needs("data") / "california_housing.csv.gz")
+    low, high = np.array([*names.values()], float).T
+    X, y = homes[[*names]].to_numpy(), homes["MedHouseVal"].to_numpy()
+    design = np.column_stack([X.clip(low, high), np.ones(len(X))])
+    truth, inside = np.linalg.lstsq(design, y.clip(0, 5), rcond=None)[0], []
+    for seed in range(100):
+        rows = np.random.default_rng(seed).integers(0, len(y), 20_000)
+        model = learn.PrivateLinearRegression(
+            inid.ApproxDP(epsilon, 1e-6), bounds=(low, high), bounds_y=(0, 5), narrow=False
+        )
+        with unsafe_seed(seed):
+            least, most = model.fit(X[rows], y[rows]).inference_.interval()
+        inside.append((least <= truth) & (truth <= most))
+    assert 0.92 < np.mean(inside) < 0.98
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+def test_intervals_of_a_logistic_model_cover_the_fit_of_all_of_adult(epsilon):
+    names = {"age": (0, 100), "education_num": (0, 20), "hours_per_week": (0, 100), "capital_loss": (0, 5000)}
+    people = pd.read_csv(needs("data") / "adult.csv.gz")
+    low, high = np.array([*names.values()], float).T
+    X, y = people[[*names]].to_numpy(float), (people["income"] == ">50K").to_numpy().astype(int)
+    fit = LogisticRegression(C=1e8, max_iter=2000, tol=1e-10).fit((X.clip(low, high) - low) / (high - low), y)
+    slopes = fit.coef_[0] / (high - low)
+    truth, inside = np.append(slopes, fit.intercept_[0] - slopes @ low), []
+    for seed in range(60):
+        rows = np.random.default_rng(seed).integers(0, len(y), 20_000)
+        model = learn.PrivateLogisticRegression(
+            budget=inid.ApproxDP(epsilon, 1e-6), bounds=(low, high), classes=(0, 1), inference=0.3
+        )
+        with unsafe_seed(seed):
+            table = model.fit(X[rows], y[rows]).inference_
+        if table.given.all():
+            least, most = table.interval()
+            inside.append((least <= truth) & (truth <= most))
+    assert len(inside) > 20
+    assert 0.93 < np.mean(inside) < 0.995
 
 
 def test_an_interval_always_holds_the_coefficient_of_the_model():
