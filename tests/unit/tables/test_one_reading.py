@@ -11,8 +11,9 @@ import inid
 from database_tables import DATABASES, execute, stored
 from inid import tables
 from inid.tables import Aggregation, PublicKeys, Question, Rows, View, read_condition, read_formula
-from inid.tables.engines import DuckDB, open_table, sql
+from inid.tables.engines import DuckDB, Pandas, open_table, sql
 from inid.tables.engines.sql import DatabaseTable
+from internals import module_with
 from published_people import FRAME, publication, table
 from spark_session import spark_session
 
@@ -53,7 +54,7 @@ def wide_publication(t):
 def run_calls(monkeypatch):
     """How many aggregations each call of an engine adds up."""
     calls = []
-    for engine in (tables.engines.Engine, DuckDB, DatabaseTable):
+    for engine in (tables.engines.Engine, DuckDB, Pandas, DatabaseTable):
         monkeypatch.setattr(
             engine,
             "run",
@@ -153,13 +154,14 @@ def test_rows_of_a_file_are_kept_while_the_queries_run_and_dropped_after(tmp_pat
     source = tables.Table(opened("csv", tmp_path), domains={"sex": ["F", "M"]}).source
     keys = PublicKeys("sex", ("F", "M"))
     asked = Aggregation({"sex": keys}, (Rows(),), (tables.aggregation.Grouping(("sex",), (0,)),))
-    own = DuckDB._added_up
+    statements = module_with("inid.tables.engines", "Statements").Statements
+    own = statements.totals
 
     def file_gone(*args):
         (tmp_path / "people.csv").unlink(missing_ok=True)  # a second reading would fail
         return own(*args)
 
-    monkeypatch.setattr(DuckDB, "_added_up", file_gone)
+    monkeypatch.setattr(statements, "totals", file_gone)
     assert [found.sums.tolist() for (found,) in source.run([asked, asked])] == [[[266, 134]]] * 2
     left = source._connection.execute("SELECT table_name FROM duckdb_tables()").fetchall()
     assert left == []

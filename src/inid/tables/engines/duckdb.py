@@ -21,7 +21,7 @@ from inid.tables.engines.made_columns import MadeColumn, arrow_rows
 from inid.tables.engines.roles import IdKind, Role, is_text
 from inid.tables.engines.sql.dialects import DuckDBDialect
 from inid.tables.engines.sql.frames import ROWS, FrameColumns
-from inid.tables.engines.sql.statements import AggregationSql, CellRows, Statement
+from inid.tables.engines.sql.statements import AggregationSql, CellRows
 from inid.tables.engines.sql.totals import totals_of
 from inid.tables.view import View
 
@@ -31,7 +31,43 @@ ROLE_TYPES |= {"bool": "BOOLEAN", "raw": "INTEGER"}
 _NOTHING = '"NULL"'  # a type without values
 _ISO = "[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?"
 
-_Planned = tuple[AggregationSql, CellRows | list[Statement]]
+
+Ask = Callable[[str], Any]  # a statement as a relation of DuckDB's
+
+
+class Statements:
+    """Aggregations as statements of DuckDB, which read columns of a frame by one name."""
+
+    def __init__(self, engine: Engine, asked: Sequence[Aggregation], *, texts_are_bytes: bool = False) -> None:
+        source = FrameColumns(engine, DuckDBDialect(), texts_are_bytes=texts_are_bytes)
+        queries = [AggregationSql(source.seen(one.view), one) for one in asked]
+        self._planned = [(query, query.cell_rows() or list(query.statements())) for query in queries]
+        self.read = source.read
+
+    @property
+    def texts(self) -> list[str]:
+        """All statements."""
+        return [one.text for _, work in self._planned for one in ([work] if isinstance(work, CellRows) else work)]
+
+    def bind(self, ask: Ask) -> None:
+        """Let types alone refuse a statement: nothing is run."""
+        for text in self.texts:
+            ask(text)
+
+    def totals(self, ask: Ask) -> list[list[Totals]]:
+        """What each aggregation adds up."""
+        return [
+            _cell_totals(query, work, ask)
+            if isinstance(work, CellRows)
+            else totals_of(query, [(one, ask(one.text).fetchall()) for one in work])
+            for query, work in self._planned
+        ]
+
+
+def _cell_totals(query: AggregationSql, work: CellRows, ask: Ask) -> list[Totals]:
+    places = coded(ask(work.text).to_arrow_table(), work.keys)
+    sizes = {name: key.size for name, key in work.keys.items()}
+    return query.cell_totals(run_cell_sums(places, sizes, work.tables))
 
 
 class DuckDB(Engine):
@@ -78,41 +114,29 @@ class DuckDB(Engine):
             guarded(partial(self._check, asked), "prepare the query, so nothing was charged")
 
     def _check(self, asked: Sequence[Aggregation]) -> None:
-        source, planned = self._planned(asked)
-        for _, work in planned:
-            for one in [work] if isinstance(work, CellRows) else work:
-                self._told(self._typed(source), one.text)
+        statements = Statements(self, asked)
+        statements.bind(partial(self._told, self._typed(statements.read)))
 
     def run(self, asked: Sequence[Aggregation], what: str = "run the query") -> list[list[Totals]]:
         with self._lock:
             return guarded(partial(self._totals, asked), what)
 
-    def _planned(self, asked: Sequence[Aggregation]) -> tuple[FrameColumns, list[_Planned]]:
-        """The statements of each aggregation, and the columns that they read together."""
-        source, planned = FrameColumns(self, DuckDBDialect()), []
-        for one in asked:
-            query = AggregationSql(source.seen(one.view), one)
-            planned.append((query, query.cell_rows() or list(query.statements())))
-        return source, planned
-
-    def _typed(self, source: FrameColumns) -> Any:
-        return self.seen(View()).typed_columns(source.read).to_native()  # with the types of the table's own columns
+    def _typed(self, columns: Mapping[str, tuple[str, Role]]) -> Any:
+        return self.seen(View()).typed_columns(columns).to_native()  # with the types of the table's own columns
 
     def _totals(self, asked: Sequence[Aggregation]) -> list[list[Totals]]:
-        source, planned = self._planned(asked)
-        number = sum(1 if isinstance(work, CellRows) else len(work) for _, work in planned)
-        if not number:
+        statements = Statements(self, asked)
+        if not asked:
             return []
         with self._settings():
-            rows = self._typed(source)
-            if number == 1:
-                return [self._added_up(query, work, partial(self._told, rows)) for query, work in planned]
+            rows = self._typed(statements.read)
+            if len(statements.texts) <= 1:
+                return statements.totals(partial(self._told, rows))
             name = f"inid_rows_{uuid4().hex}"
             try:
                 # In the same database: on the way through Arrow some types would lose digits, and people become one.
                 self._told(rows, f"CREATE TEMP TABLE {name} AS FROM {ROWS}")
-                kept = f"WITH {ROWS} AS (FROM temp.{name}) "
-                return [self._added_up(query, work, lambda text: self._asked(kept + text)) for query, work in planned]
+                return statements.totals(lambda text: self._asked(f"WITH {ROWS} AS (FROM temp.{name}) {text}"))
             finally:
                 with suppress(optional("duckdb").Error):  # in a transaction that has failed nothing can be dropped
                     self._asked(f"DROP TABLE IF EXISTS temp.{name}")
@@ -120,15 +144,6 @@ class DuckDB(Engine):
     def _asked(self, statement: str) -> Any:
         """The answer to a statement that does not read the table itself, whose file may be gone."""
         return self._told(self._relation, statement) if self._connection is None else self._connection.sql(statement)
-
-    def _added_up(
-        self, query: AggregationSql, work: CellRows | list[Statement], ask: Callable[[str], Any]
-    ) -> list[Totals]:
-        if isinstance(work, list):
-            return totals_of(query, [(one, ask(one.text).fetchall()) for one in work])
-        places = coded(ask(work.text).to_arrow_table(), work.keys)
-        sizes = {name: key.size for name, key in work.keys.items()}
-        return query.cell_totals(run_cell_sums(places, sizes, work.tables))
 
     def _settings(self) -> AbstractContextManager[None]:
         """The settings under which a query runs."""

@@ -1,21 +1,31 @@
-"""pandas. What a value becomes is decided value by value, in `pandas_columns`."""
+"""pandas. What a value becomes is decided value by value, in `pandas_columns`.
+
+NumPy adds up plain sums faster than a database does. Everything else, people, several tables at once and views of rows,
+is compiled to SQL as for databases: DuckDB reads the typed columns by way of Arrow.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
+from functools import partial
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
+from inid.tables.aggregation import Aggregation, PublicKeys, Totals
+from inid.tables.engines.aggregating import aggregated
 from inid.tables.engines.base import Build, Engine, schema_of
+from inid.tables.engines.duckdb import Ask, Statements
+from inid.tables.engines.duckdb_settings import connect
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.made_columns import MadeColumn
-from inid.tables.engines.pandas_columns import follows_values, ids, typed, whole
+from inid.tables.engines.pandas_columns import as_arrow, follows_values, ids, typed, whole
 from inid.tables.engines.pandas_sums import grouped_sums, product_sums, term_array
 from inid.tables.engines.roles import IdKind, Role
+from inid.tables.engines.sql.frames import ROWS
 from inid.tables.engines.terms import Product, Term
-from inid.tables.facts import Key, is_plain
+from inid.tables.facts import Key
 
 _MOST_CELLS = 1 << 12  # of groups whose sums stay in the cache
 _OTHER = 255  # a byte for what is no public key
@@ -78,17 +88,45 @@ class Pandas(Engine):
         frame[column] = ids(frame[column], kind, self.schema[column])
         return Pandas(frame)
 
-    def told_apart(self, frame: Any, name: str) -> Any:
-        # pandas compares texts up to a NUL, and calls a group by whichever of them comes first.
-        native = frame.to_native()
-        plain = np.array([not isinstance(key, str) or is_plain(key) for key in native[name]], dtype=bool)
-        return optional("narwhals").from_native(native.loc[plain])
-
     def check_query(self, build: Build) -> None:
         # pandas has no plan of a query: it runs on the same columns without rows.
+        guarded(lambda: build(self._without_rows()), "prepare the query, so nothing was charged")
+
+    def _without_rows(self) -> "Pandas":
         empty = copy(self)
         empty._frame = self._frame.iloc[:0]  # noqa: SLF001 - of this very class
-        guarded(lambda: build(empty), "prepare the query, so nothing was charged")
+        return empty
+
+    def check(self, asked: Sequence[Aggregation]) -> None:
+        if all(map(_is_direct, asked)):
+            super().check(asked)
+        else:
+            guarded(partial(self._without_rows().bind, asked), "prepare the query, so nothing was charged")
+
+    def run(self, asked: Sequence[Aggregation], what: str = "run the query") -> list[list[Totals]]:
+        if all(map(_is_direct, asked)):
+            return aggregated(self, asked, what)
+        return guarded(lambda: self._totals(asked), what)
+
+    def bind(self, asked: Sequence[Aggregation]) -> None:
+        """Let types alone refuse the statements of aggregations: nothing is run."""
+        statements = Statements(self, asked, texts_are_bytes=True)
+        statements.bind(self._asking(statements.read))
+
+    def _totals(self, asked: Sequence[Aggregation]) -> list[list[Totals]]:
+        statements = Statements(self, asked, texts_are_bytes=True)
+        return statements.totals(self._asking(statements.read))
+
+    def _asking(self, columns: Mapping[str, tuple[str, Role]]) -> Ask:
+        """What asks a DuckDB of our own, which has the columns, typed for their roles, by way of Arrow."""
+        made = {
+            name: as_arrow(typed(self._frame[column], role, self.row_schema[column]), role)
+            for name, (column, role) in columns.items()
+        }
+        connection = connect()
+        rows = connection.from_arrow(optional("pyarrow").table(made))
+        # The connection goes along: before DuckDB 1.5 it does not live as long as its relations.
+        return lambda text, _=connection: rows.query(ROWS, text)  # type: ignore[misc]
 
     def prepared(self, frame: Any, terms: Mapping[str, Any]) -> Any:
         arrays, others = _apart(terms)
@@ -105,12 +143,6 @@ class Pandas(Engine):
             found |= dict(zip(others, super().totals(frame, others).row(0), strict=True))
         made = optional("pandas").DataFrame([[found[name] for name in terms]], columns=list(terms))
         return optional("narwhals").from_native(made)
-
-    def with_terms(self, frame: Any, kept: Sequence[str], terms: Mapping[str, Any]) -> Any:
-        arrays, others = _apart(terms)
-        made = super().with_terms(frame, kept, others)
-        native = frame.to_native()
-        return _joined(made, {name: term_array(native, term).astype("int64") for name, term in arrays.items()})
 
     def with_keys(self, frame: Any, keys: Mapping[str, Sequence[Key]]) -> Any:
         # Beside each key its place among the public ones, by which `group_totals` groups; no copy where all rows stay.
@@ -171,6 +203,13 @@ class Pandas(Engine):
                 kind = pandas.CategoricalDtype(list(column.categories))
             found[name] = pandas.Series(column.values, dtype=kind or object)
         return pandas.DataFrame(found)
+
+
+def _is_direct(asked: Aggregation) -> bool:
+    """Whether NumPy adds up faster than statements do: sums of all rows, or by public keys, without people."""
+    plain = asked.person is None and not asked.view and len(asked.groupings) == 1
+    keys = all(isinstance(key, PublicKeys) and not key.cell for key in asked.keys.values())
+    return plain and keys
 
 
 def _code(name: str) -> str:

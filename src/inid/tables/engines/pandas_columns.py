@@ -54,6 +54,26 @@ def typed(values: Any, role: Role, kind: Any) -> Any:
     return _exact_numbers(values, role, kind)
 
 
+def as_arrow(values: Any, role: Role) -> Any:
+    """An array of `typed` as one of Arrow's: texts as their bytes, since Python's may hold half a character."""
+    arrow, pandas = optional("pyarrow"), optional("pandas")
+    if isinstance(values.dtype, pandas.StringDtype):
+        words = values.to_numpy(dtype=object, na_value=None)
+        try:
+            return arrow.array(words, type=arrow.string()).cast(arrow.binary())
+        except UnicodeEncodeError:
+            letters = [None if word is None else word.encode(errors="surrogatepass") for word in words]
+            return arrow.array(letters, type=arrow.binary())
+    if isinstance(values, pandas.arrays.NumpyExtensionArray):
+        values = values.to_numpy()
+    if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iufb":
+        return arrow.array(np.asarray(values), from_pandas=role in ("person", "order"))
+    if isinstance(values, (pandas.arrays.IntegerArray, pandas.arrays.BooleanArray)):
+        return arrow.array(values)
+    places, _ = pandas.factorize(values, sort=role == "order")  # of types that Arrow would round
+    return arrow.array(places, mask=places < 0)
+
+
 def _exact_numbers(values: Any, role: Role, kind: Any) -> Any:
     """Numbers as people, orders and keys."""
     if role in ("str", "bool"):

@@ -305,7 +305,7 @@ class DuckDBDialect(SqlDialect):
         return f"CAST(NULL AS {own})"
 
     def shown(self, value: str, kind: Kind) -> str:
-        return f"decode({value})" if kind == "text" else f"CAST({value} AS VARCHAR)"
+        return f"TRY(decode({value}))" if kind == "text" else f"CAST({value} AS VARCHAR)"
 
     def letters(self, text: str) -> str:
         return f"decode({text})"

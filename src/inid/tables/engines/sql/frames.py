@@ -19,9 +19,14 @@ class FrameColumns:
     """The columns that some statements read: one reading of the frame serves them all."""
 
     def __init__(
-        self, engine: "Engine", dialect: SqlDialect, columns: dict[tuple[str, Role], str] | None = None
+        self,
+        engine: "Engine",
+        dialect: SqlDialect,
+        columns: dict[tuple[str, Role], str] | None = None,
+        *,
+        texts_are_bytes: bool = False,
     ) -> None:
-        self._engine, self.dialect = engine, dialect
+        self._engine, self.dialect, self._texts_are_bytes = engine, dialect, texts_are_bytes
         self._columns = {} if columns is None else columns
         self.text, self.schema, self.is_float = engine.text, engine.schema, engine.is_float
 
@@ -32,7 +37,8 @@ class FrameColumns:
 
     def seen(self, view: View) -> "FrameColumns":
         """The same columns through a view."""
-        return FrameColumns(self._engine.seen(view), self.dialect, self._columns)
+        seen = self._engine.seen(view)
+        return FrameColumns(seen, self.dialect, self._columns, texts_are_bytes=self._texts_are_bytes)
 
     def seen_by_rows(self, people: PersonFeatures) -> "FrameColumns":
         """The same columns through the view of the rows that features of people are made of."""
@@ -56,7 +62,8 @@ class FrameColumns:
         made = []
         for new, pair in wanted.items():
             name = self._columns.setdefault(pair, f"column_{len(self._columns)}")
-            made.append(f"{self.dialect.as_text(name) if pair[1] == 'str' else name} AS {new}")
+            as_text = pair[1] == "str" and not self._texts_are_bytes
+            made.append(f"{self.dialect.as_text(name) if as_text else name} AS {new}")
         return f"SELECT {', '.join(made)} FROM {ROWS}"
 
     @property
