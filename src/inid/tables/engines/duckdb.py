@@ -102,9 +102,6 @@ class DuckDB(Engine):
         fits = column not in self.overflowing and not any(kind == duration for kind in self.kinds(column))
         return fits and super()._holds_single_values(column)
 
-    def truncated(self, expression: Any) -> Any:
-        return expression.floor().cast(optional("narwhals").Int64)  # the cast rounds
-
     def run_query(self, build: Build, what: str = "run the query") -> list[tuple[Any, ...]]:
         with self._lock:
             return super().run_query(build, what)

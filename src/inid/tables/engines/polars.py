@@ -171,9 +171,6 @@ class Polars(Engine):
         number = days if role == "day" else days.cast(pl.Int32).cast(pl.Date).dt.year()
         return number.cast(pl.Float64)
 
-    def truncated(self, expression: Any) -> Any:
-        return expression.cast(optional("narwhals").Int64)  # cuts fractions off
-
     def rows(self, query: Any) -> list[tuple[Any, ...]]:
         if isinstance(query, PolarsSums):
             return query.rows()

@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 
 from inid.errors import ArgumentError
-from inid.tables.engines.base import Build, SqlEngine, schema_of
+from inid.tables.engines.base import Build, Engine, schema_of
 from inid.tables.engines.grid_sums import GridSums, Integers, number_columns, numbers_on_grids, put_together
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.made_columns import MadeColumn
 from inid.tables.engines.roles import FIRST_DAY, LAST_DAY, Role, is_text
 from inid.tables.engines.terms import OnGrid
+from inid.tables.facts import Bounds
 
 _NOTHING = {"number": "DOUBLE", "day": "DOUBLE", "year": "DOUBLE", "str": "STRING", "bool": "BOOLEAN"}
 _TOGETHER = 8  # sums by groups in one query
@@ -231,7 +232,7 @@ def _place(term: OnGrid) -> str:
     return f"floor({held} * {grid.factor!r}D - ({grid.offset!r}D))"
 
 
-class Spark(SqlEngine):
+class Spark(Engine):
     """A Spark frame.
 
     Spark reads "a.b" as a field of a struct and takes "x" for "X", so that a name can mean another column, or two.
@@ -294,8 +295,14 @@ class Spark(SqlEngine):
         kind = {"number": "DOUBLE", "int": "BIGINT"}.get(role)
         return value if kind is None else f"CAST({value} AS {kind})"
 
-    def truncated(self, expression: Any) -> Any:
-        return expression.cast(optional("narwhals").Int64)  # cuts fractions off
+    def held(self, name: str, column: str, bounds: Bounds, usual: float) -> Any:
+        # A ladder of conditions takes half the time of GREATEST and LEAST: most rows stop at the first.
+        nw, (low, high) = optional("narwhals"), bounds
+        value = nw.col(name)
+        above = (value > high) & ~value.is_nan() if self.may_hold_nan(column) else value > high
+        missing = nw.lit(min(max(usual, low), high), dtype=nw.Float64)
+        beyond = nw.when(value < low).then(nw.lit(low)).otherwise(nw.when(above).then(nw.lit(high)).otherwise(missing))
+        return nw.when((value >= low) & (value <= high)).then(value).otherwise(beyond)
 
     def rows(self, query: Any, *, settled: bool = False) -> list[tuple[Any, ...]]:
         if isinstance(query, _Parts | SparkSums):

@@ -143,9 +143,6 @@ class DatabaseTable(Engine):
     def rows(self, query: Any) -> list[tuple[Any, ...]]:
         self._refuse()
 
-    def truncated(self, expression: Any) -> Any:
-        self._refuse()
-
     def check_query(self, build: Build) -> None:
         self._refuse()
 
