@@ -12,7 +12,7 @@ from inid.jobs.job import PROMISE_KEYS, Job
 from inid.jobs.ledgers import LedgerPreview, open_existing, stored_settings
 from inid.jobs.outputs import check_combinations, check_display_names
 from inid.jobs.questions import StatedQuestion, TableQuestion, in_question
-from inid.mechanisms import MechanismChoice
+from inid.mechanisms import NoiseChoice
 from inid.planning import AccuracyPlan, NoisePlan, plan, plan_for_accuracy
 from inid.planning.accuracy import CheapestPlan
 from inid.promises import Budget
@@ -103,7 +103,7 @@ def plan_job(job: Job, name_of: Naming = str, source: Engine | None = None) -> P
     if isinstance(question, StatedQuestion):
         tolerance = _in_order(name_of("tolerance"), noise.tolerance, question.names)
         weights = _in_order(name_of("weights"), noise.weights, question.names)
-        choice = cast("MechanismChoice", noise.mechanism or "auto")
+        choice = cast("NoiseChoice", noise.mechanism or "auto")
         noise_plan = plan(question.box(), budget, tolerance=tolerance, weights=weights, **noise.arguments())
         return PlannedJob(job, budget, summarize_plan(noise_plan, question.names, tolerance, choice))
     query = question.open(name_of, source)

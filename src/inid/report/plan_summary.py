@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any
 
 from inid.arguments import Floats
-from inid.mechanisms import MechanismChoice
-from inid.planning import Comparison, NoisePlan, plan_independent
+from inid.mechanisms import NoiseChoice
+from inid.planning import Comparison, NoisePlan, plan, plan_independent
 from inid.planning.comparison import compare
 from inid.promises import Budget
 from inid.report.wording import plain_ratio
@@ -149,7 +149,7 @@ def summarize_plan(
     noise: NoisePlan,
     labels: Sequence[str] | None = None,
     tolerance: Sequence[float] | None = None,
-    mechanism: MechanismChoice = "auto",
+    mechanism: NoiseChoice = "auto",
 ) -> PlanSummary:
     """A plan for stated sensitivities beside the best i.i.d. noise and the best equal split of the same promise."""
     set_labels = noise.sensitivity.labels
@@ -157,7 +157,7 @@ def summarize_plan(
         set_labels if set_labels and len(set_labels) == noise.dimension else [str(at) for at in range(noise.dimension)]
     )
     others = {
-        name: plan_independent(
+        name: (plan if mechanism == "staircase" else plan_independent)(
             noise.sensitivity,
             noise.stated,
             mechanism=mechanism,  # type: ignore[arg-type, unused-ignore]

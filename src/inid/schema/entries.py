@@ -141,12 +141,20 @@ register(
     ),
     Key(
         "mechanism",
-        Choice({"auto": "the smaller error", "gaussian": "Gaussian", "laplace": "Laplace"}, "the smaller error"),
+        Choice(
+            {
+                "auto": "the least error",
+                "gaussian": "Gaussian",
+                "laplace": "Laplace",
+                "staircase": "staircase, drawn jointly",
+            },
+            "the least error",
+        ),
         "NAME",
-        "auto (the smaller error, the default), gaussian or laplace.",
+        "auto (the least error, the default), gaussian, laplace or staircase (drawn jointly).",
         "noise",
         "Noise",
-        note="The kind of noise. Without a choice it is the one with the smaller error.",
+        note="The kind of noise. Without a choice it is the one with the least error.",
     ),
     Key(
         "allocation",

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from command_line import run
 from inid.cli import COMMANDS, LEDGER_COMMANDS, STATED, job_from, read_values
 from inid.cli.commands import PLAN
 from inid.errors import ArgumentError
@@ -43,3 +44,16 @@ def test_a_key_that_no_command_takes_is_refused_and_one_of_another_command_passe
 def test_errors_name_the_flag():
     with pytest.raises(ArgumentError, match=r"^--max-rows does not fit"):
         job_from({"table": "a.csv", "max_rows": "x"})
+
+
+@pytest.mark.parametrize("question", ["--sensitivity 1,3,40", "people.csv --bounds age=0:100 --mean age --count"])
+def test_staircase_noise_can_be_named_and_is_what_auto_takes_where_its_error_is_least(question, tmp_path, monkeypatch):
+    (tmp_path / "people.csv").write_text("sex,age\nF,20\nM,30\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for mechanism, word in (("staircase", "Staircase"), ("auto", "Staircase"), ("laplace", "Laplace")):
+        shown = run(f"inid plan {question} --epsilon 1 --mechanism {mechanism}")
+        assert shown.exit_code == 0
+        assert shown.stdout.startswith(f"{word} noise, optimal allocation")
+    refused = run(f"inid plan {question} --epsilon 2000 --mechanism staircase")
+    assert refused.exit_code != 0
+    assert "staircase noise is drawn for an epsilon" in refused.stderr

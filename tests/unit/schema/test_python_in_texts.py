@@ -29,7 +29,6 @@ FRAMES = "a job reads a file or one table of a database: no frames, no joins, no
 ASKED = "jobs refuse it by a code, before Python would, or ask for the form that suits"
 CALLS = "no job calls this"
 UNLIMITED = "a job states the most rows of a person"
-STAIRCASE = "no job chooses staircase noise"
 
 NO_JOB_MEETS = {
     ("tables", "for example totals={"): "rake is called by its users alone",
@@ -80,7 +79,6 @@ NO_JOB_MEETS = {
     ("tables", "tidy is for tables"): ASKED,
     ("tables", "pass a list of names"): TYPES,
     ("tables", "a stream cannot be pickled"): CALLS,
-    ("planning", "staircase noise is"): STAIRCASE,
     ("tables", "pass the most rows that one person"): UNLIMITED,
     ("tables", "contribution must be"): UNLIMITED,
     ("tables", "<> needs a limit on the rows of a person"): UNLIMITED,
