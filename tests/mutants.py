@@ -525,6 +525,25 @@ MUTATIONS = (
         "test_a_plan_whose_blocks_span_the_first_look_and_the_moments_is_refused_before_the_charge",
     ),
     Mutation(
+        "planning/staircase_plan.py",
+        "product *= law.rho if moves == 1 else staircase_law.power_below(law.rho, moves)",
+        "product *= law.rho",
+        "tests/unit/sets/test_partitions.py::test_wrong_forms_are_refused_and_would_break_the_promise",
+    ),
+    Mutation(
+        "planning/staircase_plan.py",
+        "if len(set(boxes.partition[list(numbers)].tolist())) != 1:",
+        "if False:",
+        "tests/unit/sets/test_partitions.py::test_wrong_forms_are_refused_and_would_break_the_promise",
+    ),
+    Mutation(
+        "tables/questions/statistics/sensitivity.py",
+        "moves.append(1 if size == 1 else touched)",
+        "moves.append(1)",
+        "tests/unit/tables/test_joint_noise.py::test_no_neighbour_costs_more_steps_than_the_promise"
+        "[cells and bins-replace-None-None]",
+    ),
+    Mutation(
         "noise/staircase.py",
         "again = doubtful[rest < least]",
         "again = doubtful[:0]",

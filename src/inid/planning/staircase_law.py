@@ -73,7 +73,8 @@ def log2_moments(law: BlockLaw, order: float) -> Floats:
         sizes = np.array([math.log2(reach) for reach in law.reaches])
         offset = np.array([c / reach for c, reach in zip(law.offsets, law.reaches, strict=True)])
         squares = second + 2 * offset * first + offset**2 + (first + offset) * np.exp2(-sizes)
-        return np.asarray(2 * sizes + np.log2(squares / 3))
+        with np.errstate(divide="ignore"):  # whole numbers that get no noise but once in an age
+            return np.asarray(2 * sizes + np.log2(squares / 3))
     with np.errstate(divide="ignore"):
         weights = np.log(steps.p)
         for a, c, _ in law.factors:
@@ -121,10 +122,13 @@ def widths_of(law: BlockLaw, place: int, most: int) -> tuple[Floats, Floats]:
     """
     steps, a, c = steps_of(law), law.reaches[place], law.offsets[place]
     k = steps.k + (steps.stride - 1) / 2
-    starts = (
-        np.searchsorted(np.cumsum(steps.p), np.linspace(0, 1, most + 1)[:-1]) if k.size > most else np.arange(k.size)
-    )
-    starts = np.unique(np.minimum(starts, k.size - 1))
+    starts = np.arange(k.size)
+    if k.size > most:  # as many below the last tenth as above, where quantiles lie
+        half = most // 2
+        cuts = np.concatenate([np.linspace(0.9, 0.1, half), np.geomspace(0.1, 1e-9, most - half)[1:]])
+        beyond = np.cumsum(steps.p[::-1])[::-1]  # P(K >= k), which falls
+        starts = np.unique(np.append(0, k.size - np.searchsorted(beyond[::-1], cuts)))
+        starts = starts[starts < k.size]
     last = np.append(starts[1:], k.size) - 1  # of each run of k: the widest
     return a * k[last] + c + 0.5, np.add.reduceat(steps.p, starts)
 

@@ -244,6 +244,7 @@ def scanned_ends(
 # step of its grid, is taken off the distance.
 
 _WIDTHS, _PAIRED_WIDTHS = 384, 48
+_TABLE_POINTS, _TABLE_HALVINGS = 257, 32
 _CHUNK = 1 << 21
 
 
@@ -270,7 +271,8 @@ class StepPair:
         if same:
             return StepPair(first, second, chances, steps)
         pairs = np.meshgrid(first, second, indexing="ij")
-        return StepPair(pairs[0].ravel(), pairs[1].ravel(), np.outer(chances, others).ravel(), steps)
+        with np.errstate(under="ignore"):
+            return StepPair(pairs[0].ravel(), pairs[1].ravel(), np.outer(chances, others).ravel(), steps)
 
     def tail(self, distance: Floats, factor: Floats) -> Floats:
         """A bound on P(|T + factor T'| > distance), entry by entry."""
@@ -282,7 +284,7 @@ class StepPair:
             found[part] = self._uniform_tail(reach[part], np.abs(factor[part]))
         return found
 
-    @np.errstate(divide="ignore", invalid="ignore")
+    @np.errstate(divide="ignore", invalid="ignore", under="ignore")
     def _uniform_tail(self, reach: Floats, factor: Floats) -> Floats:
         other = np.multiply.outer(factor, self.second)
         large, small = np.maximum(self.first, other), np.minimum(self.first, other)
@@ -291,6 +293,26 @@ class StepPair:
         tails = np.where(t <= large - small, 1 - t / large, np.square(np.maximum(left, 0.0)) / (4 * large * small))
         tails = np.where(left > 0, tails, 0.0)
         return np.where(reach >= 0, tails @ self.chances, 1.0)
+
+    def reaches(self, failure: float, most: float) -> Callable[[Floats], Floats]:
+        """For factors up to `most` in size the distance that |T + factor T'| exceeds with at most this probability.
+
+        Of a table, at the next larger factor: the distance rises with it, since a sum of symmetric unimodal numbers is
+        the less peaked the wider one of them is.
+        """
+        factors = np.linspace(0.0, most, _TABLE_POINTS)
+        widest = float(self.first.max()) + factors * float(self.second.max())
+        low, high = np.zeros(factors.size), widest + self.half_steps[0] + factors * self.half_steps[1]
+        for _ in range(_TABLE_HALVINGS):
+            middle = (low + high) / 2
+            beyond = self.tail(middle, factors) > failure
+            low, high = np.where(beyond, middle, low), np.where(beyond, high, middle)
+        table = np.maximum.accumulate(high)
+
+        def at(ratios: Floats) -> Floats:
+            return np.asarray(table[np.minimum(np.searchsorted(factors, np.abs(ratios)), factors.size - 1)])
+
+        return at
 
     def quantile(self, failure: float, factor: float) -> float:
         """The distance that |T + factor T'| exceeds with at most this probability."""

@@ -13,6 +13,7 @@ import inid
 from inid import tables
 from inid.planning import StaircasePlan
 from inid.planning.staircase_plan import staircase_plan
+from inid.tables.intervals import StepPair
 from inid.tables.questions.statistics.sensitivity import joint_set
 from inid.testing import record, replay, unsafe_no_noise, unsafe_seed
 
@@ -352,3 +353,50 @@ def test_intervals_of_a_result_hold_all_at_once_where_that_is_asked():
         assert 0.85 < single < 0.97
     with pytest.raises(inid.ArgumentError, match="level"):
         result.interval(1.0)
+
+
+@np.errstate(under="ignore")
+def exact_tail(noise, distance, factor):
+    """P(|T - factor T'| > distance) of the two whole numbers of a plan, by their points."""
+    laws = []
+    for numbers, law in noise.drawn:
+        weights = [float(law.rho) ** k * law.volume(k) for k in range(160)]
+        laws.append((numbers, law, np.array(weights) / sum(weights)))
+
+    def points(law, place, k):
+        radius = law.reaches[place] * k + law.offsets[place]
+        return np.arange(-radius, radius + 1)
+
+    total = 0.0
+    if len(laws) == 1:
+        ((_, law, chances),) = laws
+        for k, chance in enumerate(chances[:60]):
+            apart = np.abs(np.subtract.outer(points(law, 0, k), factor * points(law, 1, k)))
+            total += chance * float((apart > distance).mean())
+        return total
+    first, second = sorted(laws, key=lambda one: one[0])
+    most = [int(np.searchsorted(np.cumsum(one[2]), 1 - 1e-5)) + 1 for one in (first, second)]
+    for k, chance in enumerate(first[2][: most[0]]):
+        for m, other in enumerate(second[2][: most[1]]):
+            apart = np.abs(np.subtract.outer(points(first[1], 0, k), factor * points(second[1], 0, m)))
+            total += chance * other * float((apart > distance).mean())
+    return total
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_the_tail_of_two_numbers_bounds_that_of_their_points(apart):
+    """J6, in one block and in two; and it is no wider than half a step of each number makes it."""
+    box = inid.Sensitivity.box([1.0, 2.0])
+    weights = np.array([1.0, 20.0]) if apart else np.array([1.0, 0.5])
+    noise = staircase_plan(box, inid.PureDP(5.0), weights=weights, steps=np.ones(2))
+    assert len(noise.drawn) == 1 + apart
+    pair = StepPair.of(noise, 0, 1)
+    for factor in (0.0, 0.3, 1.0, 2.5):
+        for distance in (0.0, 1.0, 2.5, 6.0, 15.0):
+            bound = float(pair.tail(np.array([distance]), np.array([factor]))[0])
+            assert bound >= exact_tail(noise, distance, factor) - 1e-9
+            assert bound <= exact_tail(noise, distance - 2 * (1 + factor), factor) + 0.02
+        failure = 0.05
+        reaches = pair.reaches(failure, 3.0)
+        assert float(reaches(np.array([factor]))[0]) >= pair.quantile(failure, factor) * (1 - 1e-6)
+        assert exact_tail(noise, pair.quantile(failure, factor), factor) <= failure

@@ -48,6 +48,7 @@ from inid.tables.questions.statistics.sensitivity import Layout, NeededSums, Sta
 
 Pair = tuple[Floats, Floats]
 
+_FEW_CELLS = 32  # for more the quantiles of staircase noise are tabulated
 _SLIVER = 0.01  # of the failure probability, for a count that says no more than how far a sum can have been rounded
 
 
@@ -241,7 +242,12 @@ class NoisySums:
         if isinstance(self.noise, StaircasePlan):
             pair, apart = self._pair(at, count), self._apart(at)
 
+            most = max(map(abs, bounds))
+            reaches = pair.reaches(failure, most) if self.value(at).size > _FEW_CELLS else None
+
             def rejected(distances: Floats, ratios: Floats) -> NDArray[np.bool_]:
+                if reaches is not None:
+                    return np.asarray(distances - apart > reaches(ratios))
                 return pair.tail(distances - apart, ratios) < failure
 
             return scanned_ends(self.value(at), self.value(count), self.reach(count, failure), rejected, bounds)
