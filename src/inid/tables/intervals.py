@@ -214,17 +214,19 @@ def scanned_ends(
     """The same where what is not rejected may be no interval: from the outermost ratio of a grid that is not."""
     bounded = number > least
     ratio = np.divide(total, number, out=np.zeros_like(total), where=bounded)
-    own = np.clip(ratio, *bounds)
-    outside = np.abs(ratio - own) > _ROUNDINGS * (bounds[1] - bounds[0])
-    bounded = bounded & ~(outside & beyond(np.abs(total - own * number), own))
+    limits = np.clip(ratio, *bounds)
+    outside = np.abs(ratio - limits) > _ROUNDINGS * (bounds[1] - bounds[0])
+    bounded = bounded & ~(outside & beyond(np.abs(total - limits * number), limits))
     parts = (np.arange(1, _GRID_POINTS + 1) / _GRID_POINTS) ** 4
     ends = []
     for bound in bounds:
-        near, far = own.copy(), np.full_like(own, bound)
+        near, far = limits.copy(), np.full_like(limits, bound)
         for part, before in zip(parts.tolist(), [0.0, *parts[:-1].tolist()], strict=True):
-            here = own + (bound - own) * part
+            here = limits + (bound - limits) * part
             out = beyond(np.abs(total - here * number), here)
-            first = out & (near == own + (bound - own) * before)  # right beyond the outermost that is not rejected
+            first = out & (
+                near == limits + (bound - limits) * before
+            )  # right beyond the outermost that is not rejected
             near, far = np.where(out, near, here), np.where(first, here, np.where(out, far, bound))
         for _ in range(_BISECTIONS):
             middle = far / 2 + near / 2
@@ -277,12 +279,12 @@ class StepPair:
     def tail(self, distance: Floats, factor: Floats) -> Floats:
         """A bound on P(|T + factor T'| > distance), entry by entry."""
         reach = distance - self.half_steps[0] - np.abs(factor) * self.half_steps[1]
-        found = np.empty(reach.shape)
+        tails = np.empty(reach.shape)
         size = max(1, _CHUNK // self.chances.size)
         for start in range(0, reach.size, size):
             part = slice(start, start + size)
-            found[part] = self._uniform_tail(reach[part], np.abs(factor[part]))
-        return found
+            tails[part] = self._uniform_tail(reach[part], np.abs(factor[part]))
+        return tails
 
     @np.errstate(divide="ignore", invalid="ignore", under="ignore")
     def _uniform_tail(self, reach: Floats, factor: Floats) -> Floats:

@@ -51,8 +51,8 @@ class Words:
 
     def of(self, keyed: Iterable[str]) -> "Words":
         """The same for an answer of which these columns have keys."""
-        own = set(keyed)
-        return Words(self.columns, {column: words for column, words in self.keys.items() if column in own})
+        used = set(keyed)
+        return Words(self.columns, {column: words for column, words in self.keys.items() if column in used})
 
 
 def read_labels(labels: object, keyed: Iterable[str], named: Iterable[str] = ()) -> Words:
@@ -162,8 +162,8 @@ def answer_columns(
     words = read_labels(labels, label_columns(rows) if labels else (), named_columns(rows)).keys
     columns: dict[str, list[Any]] = {**first, **{name: [getattr(row, name) for row in rows] for name in FIXED[:2]}}
     for name in dict.fromkeys([*keys, *(name for row in rows for name in row.keys)]):
-        found = [labelled(row.keys[name], _column(name, row), words) if name in row.keys else None for row in rows]
-        columns[f"{name}_key" if name in (*FIXED, *first) else name] = _of_one_type(found)
+        cells = [labelled(row.keys[name], _column(name, row), words) if name in row.keys else None for row in rows]
+        columns[f"{name}_key" if name in (*FIXED, *first) else name] = _of_one_type(cells)
     numbers = [row.to_dict() for row in rows]
     return columns | {name: [parts[name] for parts in numbers] for name in NUMBERS}
 
@@ -208,8 +208,8 @@ def plot_summary(summary: PlanSummary, ax: "Axes | None" = None) -> "Axes":
     What is left out is said above the picture.
     """
     lines = sorted(summary.lines, key=lambda line: -line.deviation / (line.tolerance or line.deviation))
-    kept = {line.label for line in lines[: figures.MOST_LABELS]}
-    shown = [line for line in summary.lines if line.label in kept][: figures.MOST_LABELS]
+    labels = {line.label for line in lines[: figures.MOST_LABELS]}
+    shown = [line for line in summary.lines if line.label in labels][: figures.MOST_LABELS]
     axes = figures.new_axes(ax, height=1.4 + 0.24 * len(shown))
     equal = {"equal split": [line.baselines["spr"] for line in shown]}
     deviations, tolerances = [line.deviation for line in shown], [line.tolerance for line in shown]
@@ -280,7 +280,7 @@ def _estimate(block: EstimateBlock, total: Total) -> Estimate:
     return Estimate(block.statistic, block.column, "", middle, low, high, std)
 
 
-def plain_totals(block: EstimateBlock, kept: tuple[int, ...]) -> list[Total]:
+def plain_totals(block: EstimateBlock, axes: tuple[int, ...]) -> list[Total]:
     """Sums over all dimensions but some, without intervals.
 
     >>> from inid.report import Dimension
@@ -290,21 +290,21 @@ def plain_totals(block: EstimateBlock, kept: tuple[int, ...]) -> list[Total]:
     ([3.0, 7.0], 10.0)
     """
     numbers = [np.nan if row.estimate is None else row.estimate for row in block.estimates]
-    return [Total(float(value)) for value in _arranged(block, numbers, kept).sum(axis=1)]
+    return [Total(float(value)) for value in _arranged(block, numbers, axes).sum(axis=1)]
 
 
-def independent_totals(block: EstimateBlock, kept: tuple[int, ...], release: "Release", level: float) -> list[Total]:
+def independent_totals(block: EstimateBlock, axes: tuple[int, ...], release: "Release", level: float) -> list[Total]:
     """The same of numbers that were released one by one, each with a noise of its own, with exact intervals.
 
     Gaussian noises add up to a Gaussian one, and of Laplace noises the law of the sum is known (`laplace_sums`). What
     each number was rounded by to the grid of its noise is added.
     """
     if release.plan.mechanism not in ("gaussian", "laplace"):
-        return plain_totals(block, kept)
+        return plain_totals(block, axes)
     unit = 1.0 if release.plan.mechanism == "gaussian" else np.sqrt(2.0)
-    scales = _arranged(block, [(row.std or 0.0) / unit for row in block.estimates], kept)
+    scales = _arranged(block, [(row.std or 0.0) / unit for row in block.estimates], axes)
     totals = []
-    for total, noise_scales in zip(plain_totals(block, kept), scales, strict=True):
+    for total, noise_scales in zip(plain_totals(block, axes), scales, strict=True):
         std = float(np.sqrt(np.sum((unit * noise_scales) ** 2)))
         reach = -float(ndtri((1 - level) / 2)) * std if unit == 1.0 else quantile(noise_scales, level)
         reach += float(np.sum(grid(noise_scales[noise_scales > 0]))) / 2
@@ -312,12 +312,12 @@ def independent_totals(block: EstimateBlock, kept: tuple[int, ...], release: "Re
     return totals
 
 
-def _arranged(block: EstimateBlock, numbers: Sequence[float], kept: tuple[int, ...]) -> Floats:
+def _arranged(block: EstimateBlock, numbers: Sequence[float], axes: tuple[int, ...]) -> Floats:
     """Numbers of a block as rows, one for each cell of what is kept."""
     shape = [len(dimension.levels) for dimension in block.dimensions]
-    others = [at for at in range(len(shape)) if at not in kept]
-    arranged = np.transpose(np.reshape(np.asarray(numbers, dtype=float), shape), [*kept, *others])
-    return arranged.reshape(int(np.prod([shape[at] for at in kept], dtype=int)), -1)
+    others = [at for at in range(len(shape)) if at not in axes]
+    arranged = np.transpose(np.reshape(np.asarray(numbers, dtype=float), shape), [*axes, *others])
+    return arranged.reshape(int(np.prod([shape[at] for at in axes], dtype=int)), -1)
 
 
 # From a question, its plan and its answers to what the report shows.
@@ -410,7 +410,7 @@ def published_blocks(
     blocks = []
     for block in question.blocks(estimates, words.keys):
         totalled = with_totals(question, release, level, block, as_shown=as_shown)
-        totals = {kept: tuple(marked(row, too_noisy) for row in rows) for kept, rows in totalled.totals.items()}
+        totals = {axes: tuple(marked(row, too_noisy) for row in rows) for axes, rows in totalled.totals.items()}
         called = " and ".join(dict.fromkeys(words.columns.get(name, name) for name in totalled.column.split(",")))
         dimensions = tuple(
             replace(dimension, name=words.columns.get(dimension.name, dimension.name))
@@ -456,8 +456,8 @@ def view_facts(view: View, used: Iterable[str]) -> list[tuple[str, str]]:
             names.add(name)
             waiting += [inner for inner, _ in leaves(view.derived[name])]
     features = () if people is None else people.features
-    own = [name for name in view.derived if name in names and name not in features]
-    return facts + [(f"{name} is computed", str(view.derived[name])) for name in own]
+    derived = [name for name in view.derived if name in names and name not in features]
+    return facts + [(f"{name} is computed", str(view.derived[name])) for name in derived]
 
 
 def other_keys_in_words(other: str) -> str:

@@ -429,8 +429,8 @@ class Publication:
             (family, _parts_planned(queries, noises[family], divisions[family], targets, equal))
             for family in sorted(kinds, key=lambda one: divisions[one].objective)
         )
-        kept = (draft for draft in drafts if _keeps(PublicationPlan(budget, *draft, equal, delta_of_keys)))
-        family, plans = next(kept, ("gaussian", {}))
+        keeping = (draft for draft in drafts if _keeps(PublicationPlan(budget, *draft, equal, delta_of_keys)))
+        family, plans = next(keeping, ("gaussian", {}))
         if not plans:
             raise BudgetError(
                 f"the parts of these queries are not proved to keep {budget} together, since some have Laplace noise "
@@ -614,9 +614,9 @@ def _divided(
 
 def _error_at(query: Query[Any, Any], noise: NoiseChoice, targets: list[float], part: Budget) -> float:
     """The error of a question at a part, as it would be at one unit if it fell with the square of the part."""
-    made = _within(query, part, noise, targets, [])
+    plan = _within(query, part, noise, targets, [])
     units = part.epsilon if isinstance(part, PureDP) else 1.0
-    return _error(made.planned_numbers(), targets) * units**2
+    return _error(plan.planned_numbers(), targets) * units**2
 
 
 def _error(numbers: list[PlannedNumber], targets: list[float]) -> float:
@@ -783,14 +783,14 @@ def _shared(query: Query[Any, Any], amount: Fraction, family: MechanismName, tol
 def _under_a_promise(
     queries: Mapping[str, Query[Any, Any]],
     plans: Mapping[str, Plan],
-    whole: Fraction,
+    total: Fraction,
     family: MechanismName,
     taken: float,
     delta: float | None,
 ) -> PublicationPlan:
     """The plan under the least promise that its charge is proved to keep."""
     for room in _ROOMS:
-        promise = _promise(whole * Fraction(room), family, taken, delta)
+        promise = _promise(total * Fraction(room), family, taken, delta)
         equal = {name: query.question.equal(promise, questions=len(queries)) for name, query in queries.items()}
         joint = PublicationPlan(promise, family, plans, equal, taken)
         try:
@@ -801,12 +801,12 @@ def _under_a_promise(
     raise RangeError("no promise was found for this accuracy: accept larger tolerances.")
 
 
-def _promise(whole: Fraction, family: MechanismName, taken: float, delta: float | None) -> PureDP | ApproxDP:
+def _promise(total: Fraction, family: MechanismName, taken: float, delta: float | None) -> PureDP | ApproxDP:
     if family == "laplace":
-        epsilon = decimal_up(whole, "epsilon")
+        epsilon = decimal_up(total, "epsilon")
         return PureDP(epsilon) if not taken else ApproxDP(epsilon, delta or taken)
     rest = decimal_down(decimal_fraction(delta or 0.0) - decimal_fraction(taken))
-    return ApproxDP(epsilon_of(math.sqrt(float(whole)), rest), delta or rest)
+    return ApproxDP(epsilon_of(math.sqrt(float(total)), rest), delta or rest)
 
 
 def _amount(budget: Budget) -> Fraction:

@@ -132,7 +132,7 @@ class Question(PublicFacts, ABC):
         table.source.check(self.aggregations(table))
 
     @abstractmethod
-    def exact(self, found: Sequence[Sequence[Totals]], plan: Any) -> Any:
+    def exact(self, totals: Sequence[Sequence[Totals]], plan: Any) -> Any:
         """The numbers before noise, held to public limits, as the plan's draws take them. NOT PRIVATE."""
 
     def step_numbers(self, exact: Any, released: tuple[Release, ...]) -> Any:  # noqa: ARG002 - most release once
@@ -214,7 +214,7 @@ class Question(PublicFacts, ABC):
         """Refuse a combination of cells that is not of the asked tables, or of any where none are asked."""
         raise ArgumentError(COMBINED)
 
-    def combination_record(self, name: str, cells: Any, column: str | None, found: Any) -> dict[str, Any]:  # noqa: ARG002
+    def combination_record(self, name: str, cells: Any, column: str | None, combination: Any) -> dict[str, Any]:  # noqa: ARG002
         """A combination of cells and its answer as JSON-safe values."""
         raise ArgumentError(COMBINED)
 
@@ -235,7 +235,7 @@ class Question(PublicFacts, ABC):
         release: Release,  # noqa: ARG002 - most add nothing up
         level: float,  # noqa: ARG002
         block: EstimateBlock,  # noqa: ARG002
-        kept: tuple[int, ...],  # noqa: ARG002
+        axes: tuple[int, ...],  # noqa: ARG002
     ) -> Sequence[Total] | None:
         """The totals of a block over all its dimensions but some; None where its answers do not add up."""
         return None

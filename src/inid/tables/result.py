@@ -73,12 +73,12 @@ def check_names(record: Mapping[str, Any], known: set[str]) -> None:
         raise RecordError(f'the record lacks "{lost[0]}": it is not whole, or was changed.')
 
 
-def compare_answers(record: Mapping[str, Any], made: Sequence["Answer"]) -> None:
+def compare_answers(record: Mapping[str, Any], computed: Sequence["Answer"]) -> None:
     """Refuse a record whose answers are not these."""
     stored = record["answers"]
-    if not (isinstance(stored, list) and len(stored) == len(made)):
+    if not (isinstance(stored, list) and len(stored) == len(computed)):
         raise RecordError("the record does not hold the answers to its question.")
-    for at, (row, answer) in enumerate(zip(stored, made, strict=True), start=1):
+    for at, (row, answer) in enumerate(zip(stored, computed, strict=True), start=1):
         if not (isinstance(row, Mapping) and _is_same(row, answer, ("estimate", "std"))):
             raise RecordError(f"answer {at} of the record is not the one that its noisy sums give: it was changed.")
         if not _is_same(row, answer, ("lower", "upper")):
@@ -96,32 +96,32 @@ def _is_same(row: Mapping[str, Any], answer: "Answer", numbers: tuple[str, ...])
     return all(is_near(row[name], float(fields[name]), slack) for name in numbers)
 
 
-def is_same(kept: object, made: object, slack: float) -> bool:
+def is_same(stored: object, computed: object, slack: float) -> bool:
     """Whether a stored value is one that was made anew: with its names and no others, but for the rounding of numbers.
 
     >>> is_same({"a": [1.0]}, {"a": [1.0]}, 0.0), is_same({"a": [1.0], "b": 7}, {"a": [1.0]}, 0.0)
     (True, False)
     """
-    if isinstance(made, Mapping):
-        if not (isinstance(kept, Mapping) and kept.keys() == made.keys()):
+    if isinstance(computed, Mapping):
+        if not (isinstance(stored, Mapping) and stored.keys() == computed.keys()):
             return False
-        return all(is_same(kept[name], value, slack) for name, value in made.items())
-    if isinstance(made, (list, tuple)):
-        if not (isinstance(kept, (list, tuple)) and len(kept) == len(made)):
+        return all(is_same(stored[name], value, slack) for name, value in computed.items())
+    if isinstance(computed, (list, tuple)):
+        if not (isinstance(stored, (list, tuple)) and len(stored) == len(computed)):
             return False
-        return all(is_same(one, two, slack) for one, two in zip(kept, made, strict=True))
-    if isinstance(made, float):
-        return is_near(kept, made, slack)
-    return type(kept) is type(made) and kept == made
+        return all(is_same(one, two, slack) for one, two in zip(stored, computed, strict=True))
+    if isinstance(computed, float):
+        return is_near(stored, computed, slack)
+    return type(stored) is type(computed) and stored == computed
 
 
-def is_near(kept: object, wanted: float, slack: float) -> bool:
+def is_near(stored: object, expected: float, slack: float) -> bool:
     """Whether a stored number is one that was made anew, but for rounding."""
-    if kept is None:  # a number that is not finite is stored as none
-        return not math.isfinite(wanted)
-    if isinstance(kept, bool) or not isinstance(kept, (int, float)):
+    if stored is None:  # a number that is not finite is stored as none
+        return not math.isfinite(expected)
+    if isinstance(stored, bool) or not isinstance(stored, (int, float)):
         return False
-    return math.isclose(kept, wanted, rel_tol=SLACK, abs_tol=slack)
+    return math.isclose(stored, expected, rel_tol=SLACK, abs_tol=slack)
 
 
 def record_digest(record: Mapping[str, Any]) -> str:

@@ -314,9 +314,9 @@ class ClippedTotal(Question):
         terms: tuple[Term, ...] = (Rows(), *values)
         return (Aggregation(keys, terms, (Grouping((level,), tuple(range(len(terms)))),), view=self.people),)
 
-    def exact(self, found: Sequence[Sequence[Totals]], plan: ClippedTotalPlan) -> _ExactTotals:
+    def exact(self, totals: Sequence[Sequence[Totals]], plan: ClippedTotalPlan) -> _ExactTotals:
         """The sums by level. NOT PRIVATE."""
-        people, *rows = found[0][0].sums.reshape(1 + 2 * len(self.cells), -1).tolist()
+        people, *rows = totals[0][0].sums.reshape(1 + 2 * len(self.cells), -1).tolist()
         within, beyond = rows[: len(self.cells)], rows[len(self.cells) :]
         heights = _STEEPNESS * math.log(2) * float(plan.known[0].scales[0]) * np.arange(len(self.exponents))
         heights = np.minimum(np.floor(heights * _STEPS) / _STEPS, _HIGHEST)

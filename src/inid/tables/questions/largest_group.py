@@ -162,9 +162,9 @@ class LargestGroup(CountingQuestion, Question):
     def aggregations(self, table: Table) -> tuple[Aggregation, ...]:
         return self._sizes.aggregations(table)
 
-    def exact(self, found: Sequence[Sequence[Totals]], plan: LargestGroupPlan) -> Floats:
+    def exact(self, totals: Sequence[Sequence[Totals]], plan: LargestGroupPlan) -> Floats:
         """The size of each group, before noise. NOT PRIVATE: for curators and tests."""
-        return read_values(found[0][0].sums.ravel(), len(self.groups))
+        return read_values(totals[0][0].sums.ravel(), len(self.groups))
 
     def draws(self, plan: LargestGroupPlan) -> tuple[Draw, ...]:
         return (Largest(),)

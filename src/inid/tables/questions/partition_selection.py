@@ -465,9 +465,9 @@ class PartitionSelection(CountingQuestion, Question):
         most = self.contribution.keys if self.person is not None and fewer else None
         return (Aggregation(keys, (term,), tables, {}, self.person, most, table.view),)
 
-    def exact(self, found: Sequence[Sequence[Totals]], plan: PartitionSelectionPlan | None) -> dict[Key, int]:
+    def exact(self, totals: Sequence[Sequence[Totals]], plan: PartitionSelectionPlan | None) -> dict[Key, int]:
         """The count of every key that is there, before noise. NOT PRIVATE: for curators and tests."""
-        ((counts,),) = found
+        ((counts,),) = totals
         return dict(zip(counts.keys, counts.sums[0].tolist(), strict=True))
 
     def draws(self, plan: PartitionSelectionPlan) -> tuple[Draw, ...]:

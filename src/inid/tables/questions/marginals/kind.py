@@ -127,14 +127,14 @@ class Marginals(MarginalsQuestion, Question):
                 "by groups count, mean and sum: ask for one of them, without tables of its own.", code="by_alone"
             )
         groupings = list(by) or [()]
-        found: dict[str, Any] = {name: dict.fromkeys(stated[name], groupings) for name in plain}
+        options: dict[str, Any] = {name: dict.fromkeys(stated[name], groupings) for name in plain}
         tabled = {name: stated[name] for name in ("mean", "sum") if name in stated and name not in plain}
-        found |= {name: {column: list(own) for column, own in asked.items()} for name, asked in tabled.items()}
+        options |= {name: {column: list(levels) for column, levels in asked.items()} for name, asked in tabled.items()}
         asked = stated.get("marginals", ())
         tables = [asked] if isinstance(asked, int) else list(asked)
         named = [set(table) for table in tables if not isinstance(table, int)]
         tables += [table for table in (groupings if stated.get("count") else ()) if set(table) not in named]
-        return found | ({"count": asked if tables == [asked] else tables} if tables else {})
+        return options | ({"count": asked if tables == [asked] else tables} if tables else {})
 
     @classmethod
     def option_tolerances(cls, stated: Mapping[str, Any], tolerance: Mapping[str, float]) -> Mapping[Any, float]:
@@ -148,9 +148,9 @@ class Marginals(MarginalsQuestion, Question):
 
     @classmethod
     def read(cls, table: Table, asked: Mapping[str, Any]) -> Self:
-        made = cls(**_read(table, asked.get("count"), asked.get("mean", {}), asked.get("sum", {})))
-        made.check_exact()
-        return made
+        question = cls(**_read(table, asked.get("count"), asked.get("mean", {}), asked.get("sum", {})))
+        question.check_exact()
+        return question
 
     def plan(
         self,
@@ -209,9 +209,9 @@ class Marginals(MarginalsQuestion, Question):
         columns = tuple(self.summed.values())
         return (tables_aggregation(self.domains, self.maximal, columns, self.missing, self.person, table.view),)
 
-    def exact(self, found: Sequence[Sequence[Totals]], plan: MarginalsPlan) -> Floats:
+    def exact(self, totals: Sequence[Sequence[Totals]], plan: MarginalsPlan) -> Floats:
         """The numbers before noise, in the coordinates of a plan: whole numbers times a public power of two."""
-        return exact_numbers(self, by_channel(self.maximal, found[0], tuple(self.summed.values())), plan.noise)
+        return exact_numbers(self, by_channel(self.maximal, totals[0], tuple(self.summed.values())), plan.noise)
 
     def answers(
         self, release: Release, level: float, keys: Sequence[Any] = (), earlier: Sequence[Release] = ()
@@ -235,10 +235,10 @@ class Marginals(MarginalsQuestion, Question):
         return blocks
 
     def totals(
-        self, release: Release, level: float, block: EstimateBlock, kept: tuple[int, ...]
+        self, release: Release, level: float, block: EstimateBlock, axes: tuple[int, ...]
     ) -> Sequence[Total] | None:
         """Those of a table are the tables inside it, which were released with it."""
-        statistic = asked_statistic(self, [block.dimensions[at].name for at in kept], block.statistic, block.column)
+        statistic = asked_statistic(self, [block.dimensions[at].name for at in axes], block.statistic, block.column)
         table = TableAnswers(self, release, level).published(statistic)
         parts = (part.reshape(-1).tolist() for part in (table.estimate, table.lower, table.upper, table.std))
         return [Total(*four) for four in zip(*parts, strict=True)]
@@ -268,8 +268,10 @@ class Marginals(MarginalsQuestion, Question):
     def check_combination(self, cells: Cells, column: str | None) -> None:
         read_cells(self, cells, column)
 
-    def combination_record(self, name: str, cells: Cells, column: str | None, found: Combination) -> dict[str, Any]:
-        return combination_record(name, cells, column, found)
+    def combination_record(
+        self, name: str, cells: Cells, column: str | None, combination: Combination
+    ) -> dict[str, Any]:
+        return combination_record(name, cells, column, combination)
 
     def check_answers(
         self, record: Mapping[str, Any], release: Release, level: float, earlier: Sequence[Release] = ()
@@ -293,30 +295,30 @@ def _compare_tables(stored: Any, answers: TableAnswers) -> None:
 
 
 def _compare_combinations(stored: Any, answers: TableAnswers) -> None:
-    names = [kept.get("name") if isinstance(kept, Mapping) else None for kept in stored]
+    names = [entry.get("name") if isinstance(entry, Mapping) else None for entry in stored]
     if len(set(map(str, names))) != len(names):
         raise RecordError("two combinations of the record have one name: it was changed.")
-    for at, kept in enumerate(stored, start=1):
+    for at, entry in enumerate(stored, start=1):
         try:
-            cells, column = combination_from(kept)
-            made = combined(answers, cells, column)
+            cells, column = combination_from(entry)
+            combination = combined(answers, cells, column)
         except (InidError, KeyError, TypeError, ValueError, AttributeError):
             raise RecordError(f"combination {at} of the record does not parse: it was changed.") from None
-        expected = combination_record(str(kept["name"]), cells, column, made)
-        if not is_same(kept, expected, SLACK * made.std):
+        expected = combination_record(str(entry["name"]), cells, column, combination)
+        if not is_same(entry, expected, SLACK * combination.std):
             raise RecordError(f"combination {at} of the record is not what its noisy numbers give: it was changed.")
 
 
 def _read(table: Table, counts: object, means: object, sums: object) -> dict[str, Any]:
     """What is asked by tables, checked against the domains and bounds of a table, as arguments of a question."""
     asked = {name: read_numbers(name, given or {}, table.domains) for name, given in (("mean", means), ("sum", sums))}
-    numbers = list(dict.fromkeys(column for own in asked.values() for column in own))
+    numbers = list(dict.fromkeys(column for by_column in asked.values() for column in by_column))
     require_bounds(table, asked)
     for column in numbers:
         if isinstance(table.missing.get(column), (str, bool)):
             raise ArgumentError(f"missing[{column!r}] must be a number, since the query adds {column!r} up.")
     tables = () if counts is None else read_tables("marginals", counts, table.domains, total=bool(numbers))
-    every = [*tables, *(marginal for own in asked.values() for given in own.values() for marginal in given)]
+    every = [*tables, *(marginal for by_column in asked.values() for given in by_column.values() for marginal in given)]
     used = {column for marginal in every for column in marginal}
     if not used:
         raise ArgumentError(

@@ -62,8 +62,8 @@ class PrefixSumsPlan(Plan):
             for table in self.tables
         )
         gains = {"iid": self.gain(), "spr": self.gain()}
-        seen = {"opponent": "noise on the count of each value", "units": False, "worse": tuple(self.worse_lines)}
-        return PlanSummary(self.noise, lines, gains, None, **seen)  # type: ignore[arg-type]
+        details = {"opponent": "noise on the count of each value", "units": False, "worse": tuple(self.worse_lines)}
+        return PlanSummary(self.noise, lines, gains, None, **details)  # type: ignore[arg-type]
 
     def planned_numbers(self) -> list[PlannedNumber]:
         return [PlannedNumber(f"running count of {table.label}", 1, table.std) for table in self.tables]
@@ -118,9 +118,12 @@ def _planned(
     question: PrefixSumsQuestion, budget: Budget, mechanism: MechanismName, targets: Sequence[float]
 ) -> PrefixSumsPlan:
     strategies = [question.strategy(table, mechanism) for table in question.tables]
-    means = [float(made.variances.mean()) for made in strategies]
+    means = [float(strategy.variances.mean()) for strategy in strategies]
     sensitivity = question.sensitivity(mechanism)
-    sizes = [made.matrix.shape[0] * len(question.cells(t)) for made, t in zip(strategies, question.tables, strict=True)]
+    sizes = [
+        strategy.matrix.shape[0] * len(question.cells(t))
+        for strategy, t in zip(strategies, question.tables, strict=True)
+    ]
     # The mean squared error of a table's prefixes is its noise's variance times the mean; it has `size` coordinates.
     weights = [math.sqrt(mean / size) / limit for mean, size, limit in zip(means, sizes, targets, strict=True)]
     noise = plan_independent(sensitivity, budget, mechanism=mechanism, weights=weights)
@@ -129,16 +132,16 @@ def _planned(
     norm = 2 if mechanism == "gaussian" else 1
     replaced = question.neighbours == "replace"
     tables = []
-    for table, made, mean, start, limit in zip(
+    for table, strategy, mean, start, limit in zip(
         question.tables, strategies, means, starts.tolist(), targets, strict=True
     ):
         size, cells = question.levels[table.column].size, len(question.cells(table))
         sigma = unit * float(noise.scales[start])
-        plain = sigma / made.radius(norm, replace=replaced, cells=cells)
+        plain = sigma / strategy.radius(norm, replace=replaced, cells=cells)
         apart = (2.0 if norm == 1 else math.sqrt(2.0)) if replaced else 1.0
         counts = plain * apart * math.sqrt((size + 1) / 2)
         std = sigma * math.sqrt(mean)
-        tables.append(PrefixSumPlan(table.label, size, made.kind, limit, std, counts))
+        tables.append(PrefixSumPlan(table.label, size, strategy.kind, limit, std, counts))
     return PrefixSumsPlan(noise, question, tuple(tables))
 
 
@@ -156,11 +159,11 @@ def named_tolerances(question: PrefixSumsQuestion, tolerance: object) -> list[fl
         if column in read:
             raise ArgumentError(f"tolerance names {column!r} in rows and in its own unit: leave one out.")
         read[column] = number if key == column else number * _density(question, column)
-    found = ((table, read.get(table.column)) for table in question.tables)
+    tolerances = ((table, read.get(table.column)) for table in question.tables)
     in_unit = {units[key] for key in tolerance or {} if key in units}
     return [
         limit / len(question.cells(table)) if limit is not None and table.column in in_unit else limit
-        for table, limit in found
+        for table, limit in tolerances
     ]
 
 
@@ -281,9 +284,9 @@ class PrefixSums(PrefixSumsQuestion, Question):
             aggregations.append(Aggregation(keys, (Rows(),), tables, fill, self.person, view=table.view))
         return tuple(aggregations)
 
-    def exact(self, found: Sequence[Sequence[Totals]], plan: PrefixSumsPlan) -> Floats:
+    def exact(self, totals_found: Sequence[Sequence[Totals]], plan: PrefixSumsPlan) -> Floats:
         """The numbers before noise, in the coordinates of a plan. NOT PRIVATE: for curators and tests."""
-        counted = [totals.sums.reshape(-1, totals.sums.shape[-1]).astype(np.float64) for (totals,) in found]
+        counted = [totals.sums.reshape(-1, totals.sums.shape[-1]).astype(np.float64) for (totals,) in totals_found]
         return self.values(counted, plan.noise.mechanism)
 
     def may_be_full(self, release: Release) -> bool:
@@ -311,8 +314,8 @@ class PrefixSums(PrefixSumsQuestion, Question):
 
     def answer_keys(self) -> Mapping[str, Sequence[Key]]:
         """The columns that group have keys; those whose order is asked have levels, which keep their names."""
-        grouped = {name: self.keys[name] for own in self.tables for name in own.groups}
-        return {own.column: () for own in self.tables} | grouped
+        grouped = {name: self.keys[name] for table in self.tables for name in table.groups}
+        return {table.column: () for table in self.tables} | grouped
 
 
 def _block(
@@ -329,14 +332,14 @@ def _block(
         levels = tuple(
             f"{100 * p:.10g} %{' (median)' if p == 0.5 else ''}" for p in question.probabilities[table.column]
         )
-        kept = list(range(number))
+        axes = list(range(number))
     else:
-        kept = _round_levels(question.levels[table.column])
-        levels = tuple(question.levels[table.column].names[at] for at in kept)
-    shown = tuple(estimates[start + at] for start in range(0, len(estimates), number) for at in kept)
-    own = Dimension("share", levels) if kind == "quantile" else Dimension(table.column, levels, "up to")
+        axes = _round_levels(question.levels[table.column])
+        levels = tuple(question.levels[table.column].names[at] for at in axes)
+    shown = tuple(estimates[start + at] for start in range(0, len(estimates), number) for at in axes)
+    dimension = Dimension("share", levels) if kind == "quantile" else Dimension(table.column, levels, "up to")
     bounds = question.levels[table.column].bounds if kind == "quantile" else None
-    return EstimateBlock(kind, table.column, (*groups, own), shown, bounds)
+    return EstimateBlock(kind, table.column, (*groups, dimension), shown, bounds)
 
 
 def _round_levels(levels: Levels) -> list[int]:
@@ -378,8 +381,8 @@ def _read(table: Table, cdf: object, quantile: object, cumulative: object, by: o
             for groups in _groupings(f"{kind}[{column!r}]", groupings, tuple(stated)):
                 kinds.setdefault((column, groups), []).append(kind)
     for column in probabilities:
-        found = [key for key in kinds if key[0] == column] or [(column, tuple(stated))]
-        for key in found:
+        curves = [key for key in kinds if key[0] == column] or [(column, tuple(stated))]
+        for key in curves:
             kinds.setdefault(key, []).append("quantile")
     keys = {name: stated.get(name) or _keys(table, name) for _, groups in kinds for name in groups}
     levels = {column: _levels(table, column, numeric=column in probabilities) for column, _ in kinds}
@@ -388,13 +391,13 @@ def _read(table: Table, cdf: object, quantile: object, cumulative: object, by: o
             raise ArgumentError(f"{column!r} cannot be grouped by itself: leave it out of its groups.")
     for name, listed in keys.items():
         table.source.require_keys("by", name, listed)
-    for column, made in levels.items():
-        if made.keys:
-            table.source.require_keys("domains", column, made.keys)
+    for column, values in levels.items():
+        if values.keys:
+            table.source.require_keys("domains", column, values.keys)
         else:
             table.source.require_numbers("bounds", [column])
     return {
-        "tables": tuple(PrefixTable(column, groups, tuple(made)) for (column, groups), made in kinds.items()),
+        "tables": tuple(PrefixTable(column, groups, tuple(values)) for (column, groups), values in kinds.items()),
         "levels": levels,
         "keys": keys,
         "probabilities": probabilities,

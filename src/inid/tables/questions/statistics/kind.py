@@ -206,8 +206,8 @@ class StatisticsQuestion(PublicFacts):
                 for part in (numbers.value, numbers.lower, numbers.upper, numbers.scale)
             )
             places = self._places(column, names)
-            for cell, own, value, lower, upper, scale in zip(places, self._keys(at), *four, strict=True):
-                rows.append(Answer(statistic.kind, column, cell, value, lower, upper, unit * scale, own))
+            for cell, keys, value, lower, upper, scale in zip(places, self._keys(at), *four, strict=True):
+                rows.append(Answer(statistic.kind, column, cell, value, lower, upper, unit * scale, keys))
         return tuple(rows)
 
     def _keys(self, histogram: int | None) -> list[dict[str, Key]]:
@@ -257,7 +257,7 @@ class StatisticsQuestion(PublicFacts):
             }
             named = [*_RECORDED, *(kind for kind in column_statistics() if kind in record and kind not in _RECORDED)]
             columns = {kind: read_columns(kind, record[kind], "a list of columns") for kind in named}
-            made = cls(
+            question = cls(
                 count=bool(record["count"]),
                 columns=columns,
                 histogram=histogram,
@@ -269,10 +269,10 @@ class StatisticsQuestion(PublicFacts):
                 other=_read_other(record.get("other", "drop"), record["by"]),
                 **cls.facts_from_dict(record),
             )
-            if made.count_distinct and made.person is None:
+            if question.count_distinct and question.person is None:
                 raise ArgumentError("people are counted where a person is the unit.")
-            made.layout  # noqa: B018 - laid out now: a column may lack its bounds, and bounds their grid
-            return made
+            question.layout  # noqa: B018 - laid out now: a column may lack its bounds, and bounds their grid
+            return question
 
 
 _MOST_ADVISED = 200  # sums: a second plan of more of them would take its time
@@ -358,9 +358,9 @@ class Statistics(StatisticsQuestion, Question):
         unknown = [name for name in asked if name not in known]
         if unknown:
             raise ArgumentError(f"statistics takes no {shown(unknown[0])}: {_cure(unknown[0], asked, known)}.")
-        made = cls(**_read(table, asked))
-        made.layout  # noqa: B018 - laid out now: it may refuse bounds that have no common grid
-        return made
+        question = cls(**_read(table, asked))
+        question.layout  # noqa: B018 - laid out now: it may refuse bounds that have no common grid
+        return question
 
     @property
     def asked_as(self) -> str:
@@ -377,17 +377,17 @@ class Statistics(StatisticsQuestion, Question):
         tables = (Grouping(tuple(keys), tuple(range(len(terms)))),)
         return (Aggregation(keys, terms, tables, self.missing, self.person, view=table.view),)
 
-    def arranged(self, found: Totals) -> Integers:
+    def arranged(self, totals: Totals) -> Integers:
         """The sums item by item, within an item cell by cell of the groups."""
         ends = np.cumsum([len(item.names) for item in self.layout.items])
-        table = found.sums.reshape(len(found.sums), -1)
+        table = totals.sums.reshape(len(totals.sums), -1)
         return np.concatenate([part.T.ravel() for part in np.split(table, ends[:-1])])
 
-    def exact(self, found: Sequence[Sequence[Totals]], plan: TablePlan) -> Floats:
+    def exact(self, totals: Sequence[Sequence[Totals]], plan: TablePlan) -> Floats:
         """The exact sums as floats. Holding them to a public size is 1-Lipschitz; rounding is in the sensitivity."""
         sizes = [largest_sum(item, self.max_rows) for item in self.layout.items]
         limits, units = self.spread(sizes).astype(np.int64), self.spread([item.step for item in self.layout.items])
-        return np.clip(self.arranged(*found[0]), -limits, limits).astype(np.float64) * units
+        return np.clip(self.arranged(*totals[0]), -limits, limits).astype(np.float64) * units
 
     def plan(
         self,
@@ -456,10 +456,10 @@ class Statistics(StatisticsQuestion, Question):
             if statistic.kind == "histogram":
                 name = statistic.columns[0]
                 cells = self.histogram[name]
-                said = named_levels(name, _cell_keys(cells), labels).levels
-                usual = zip(cells.names, _cell_names(cells), said, strict=True)
-                own = tuple(words if label == cell else label for cell, words, label in usual)
-                dimensions = (*groups, Dimension(name, own, drops=isinstance(cells, Categories)))
+                names = named_levels(name, _cell_keys(cells), labels).levels
+                usual = zip(cells.names, _cell_names(cells), names, strict=True)
+                level_names = tuple(words if label == cell else label for cell, words, label in usual)
+                dimensions = (*groups, Dimension(name, level_names, drops=isinstance(cells, Categories)))
             stop = start + math.prod(len(dimension.levels) for dimension in dimensions)
             bounds = self.bounds.get(statistic.columns[0]) if len(statistic.columns) == 1 else None
             column = ",".join(statistic.columns)
@@ -468,12 +468,12 @@ class Statistics(StatisticsQuestion, Question):
         return blocks
 
     def totals(
-        self, release: Release, level: float, block: EstimateBlock, kept: tuple[int, ...]
+        self, release: Release, level: float, block: EstimateBlock, axes: tuple[int, ...]
     ) -> Sequence[Total] | None:
         """Counts have noises of their own; groups may share people, so those do not add up."""
         if block.statistic in ("count", "histogram"):
-            return independent_totals(block, kept, release, level)
-        return plain_totals(block, kept) if block.statistic == "sum" else None
+            return independent_totals(block, axes, release, level)
+        return plain_totals(block, axes) if block.statistic == "sum" else None
 
     def facts(self, plan: Any, rows: Sequence[Answer], level: float) -> list[tuple[str, str]]:
         kinds = ["count"] if self.count else []
@@ -504,7 +504,7 @@ class Statistics(StatisticsQuestion, Question):
             )
 
     def answer_keys(self) -> Mapping[str, Sequence[Key]]:
-        cells = {name: _cell_keys(own) for name, own in self.histogram.items()}
+        cells = {name: _cell_keys(edges) for name, edges in self.histogram.items()}
         return {name: () for names in self.columns.values() for name in names} | cells | dict(self.by)
 
     def column_facts(self) -> list[ColumnFacts]:
@@ -592,10 +592,10 @@ def _read(table: Table, stated: Mapping[str, Any]) -> dict[str, Any]:
     _check_fill(table, read, cells)
     if table.weight is not None:
         _check_weighted(table.weight[0], read, cells, count_distinct=count_distinct)
-    found = {"count": count, "columns": read, "histogram": cells, "by": keys, "count_distinct": count_distinct}
-    found["weight"] = table.weight
-    found["other"] = _read_other("cell" if table.counts_others and keys else "drop", keys)
-    return found | {"bounds": table.bounds, "missing": table.missing} | StatisticsQuestion.facts_of(table)
+    options = {"count": count, "columns": read, "histogram": cells, "by": keys, "count_distinct": count_distinct}
+    options["weight"] = table.weight
+    options["other"] = _read_other("cell" if table.counts_others and keys else "drop", keys)
+    return options | {"bounds": table.bounds, "missing": table.missing} | StatisticsQuestion.facts_of(table)
 
 
 def _read_other(stated: Any, by: Mapping[str, Sequence[Key]]) -> Literal["cell", "drop"]:

@@ -109,11 +109,11 @@ class TablePlan(Plan):
     def planned_numbers(self) -> list[PlannedNumber]:
         """A mean or a variance is never further off than its bounds allow."""
         layout, cells = self.question.layout, len(self.question.cells)
-        found = []
+        numbers = []
         for entry, statistic in zip(self.statistics, layout.statistics, strict=True):
             names = 1 if statistic.histogram is None else len(layout.items[statistic.histogram].names)
-            found.append(PlannedNumber(entry.label, cells * names, entry.error, range_of(statistic, layout)))
-        return found
+            numbers.append(PlannedNumber(entry.label, cells * names, entry.error, range_of(statistic, layout)))
+        return numbers
 
     def noisy_numbers(self) -> list[tuple[str, float, float]]:
         """For each released sum its name, the scale of its noise and its share of the promise: that of its block."""
@@ -264,7 +264,7 @@ class Planning:
         has one name less, and where it would lose, the best of those plans is taken in which none does.
         """
         weighing = self._weighing(order)
-        named = [at for at, own in enumerate(self.unnamed) if self.tolerances[at] < own]
+        named = [at for at, equal_error in enumerate(self.unnamed) if self.tolerances[at] < equal_error]
         if not named or mechanism not in ("auto", "staircase") or allocation != "optimal":
             return self._noise_of(weighing, budget, mechanism, allocation, order)
         rows = self.question.typical_count(order)
@@ -285,14 +285,14 @@ class Planning:
             pairs = [
                 (_error(one, weighing.moves[at]), _error(rival, weighing.moves[at])) for at, rival in rivals.items()
             ]
-            return max((own / other for own, other in pairs if other > 0), default=1.0)
+            return max((error / other for error, other in pairs if other > 0), default=1.0)
 
         own_weights = np.array(weighing.weights)
         others = [replace(one, weights=own_weights) for one in rivals.values() if isinstance(one, StaircasePlan)]
         options = [noise, *others]
         losses = [loss(one) for one in options]
-        kept = [one for one, worst in zip(options, losses, strict=True) if worst <= max(min(losses), _BEYOND)]
-        return min(kept, key=lambda one: one.log2_error)
+        acceptable = [one for one, worst in zip(options, losses, strict=True) if worst <= max(min(losses), _BEYOND)]
+        return min(acceptable, key=lambda one: one.log2_error)
 
     def _noise_of(
         self,
@@ -358,8 +358,8 @@ class Planning:
         weighing = self._weighing(2.0)
 
         def made(noise: NoisePlan) -> TablePlan:
-            own = [noise.sensitivity]
-            baselines = (_best(own, noise.stated, "auto", kind, weighing.weights, 2.0) for kind in ("iid", "spr"))
+            sets = [noise.sensitivity]
+            baselines = (_best(sets, noise.stated, "auto", kind, weighing.weights, 2.0) for kind in ("iid", "spr"))
             return self._described(weighing, noise, *baselines)
 
         reason = best.reason
@@ -387,9 +387,9 @@ class Planning:
         lines = zip(layout.statistics, weighing.parts, self.stated or self.tolerances, strict=True)
         for statistic, part, limit in lines:
             move = slopes(statistic, layout, typical)
-            own = [_error(noise, slopes(statistic, layout, count)) for count in counts.tolist()]
-            by_group = tuple(own[at] for at in which.tolist()) if sized else ()
-            error, equal, split = (_error(made, move) for made in (noise, iid, spr))
+            errors_by_size = [_error(noise, slopes(statistic, layout, count)) for count in counts.tolist()]
+            by_group = tuple(errors_by_size[at] for at in which.tolist()) if sized else ()
+            error, equal, split = (_error(noise_plan, move) for noise_plan in (noise, iid, spr))
             if noise.blocks:  # the whole share of every block that its sums are in
                 own_blocks = {block_of[at] for at in part if at in block_of}
                 share = math.fsum(noise.blocks[at].share for at in own_blocks)
@@ -422,22 +422,22 @@ def _check_sizes(question: "StatisticsQuestion") -> None:
 
 def errors_alone(question: "StatisticsQuestion", mechanism: MechanismName) -> list[float]:
     """The error of each statistic when it is asked by itself, with one unit of the promise."""
-    rows, found = question.typical_count(2.0), []
+    rows, errors = question.typical_count(2.0), []
     for statistic in question.layout.statistics:
         layout = question.layout.only(statistic)
         weighing = _weighing(layout, [1.0], rows, 2.0)
         known = narrowest(question.sensitivities_of(layout, weighing.weights))
         noise = _best(known, UNITS[mechanism], mechanism, "optimal", weighing.weights, 2.0)
-        found.append(_error(noise, weighing.moves[0]))
-    return found
+        errors.append(_error(noise, weighing.moves[0]))
+    return errors
 
 
-def with_advice(made: TablePlan, unfilled: Sequence[str], filled: Sequence[float]) -> TablePlan:
+def with_advice(plan: TablePlan, unfilled: Sequence[str], filled: Sequence[float]) -> TablePlan:
     """The same plan with the advice to state fill values, where that makes errors smaller."""
-    pairs = zip(made.statistics, filled, strict=True)
+    pairs = zip(plan.statistics, filled, strict=True)
     ratios = [one.error / error for one, error in pairs if error > 0 and {*one.column.split(",")} & {*unfilled}]
     times = math.exp(math.fsum(map(math.log, ratios)) / len(ratios)) if ratios and min(ratios) > 0 else 1.0
-    return replace(made, advice=(*made.advice, *fill_advice(unfilled, times)))
+    return replace(plan, advice=(*plan.advice, *fill_advice(unfilled, times)))
 
 
 @dataclass(frozen=True)
@@ -502,15 +502,15 @@ def _draft(
     if sensitivity.counts is not None:
         record["counts"] = sensitivity.counts[moving].tolist()
     part = Sensitivity.from_dict(record)
-    made = plan_independent(
+    plan = plan_independent(
         part, budget, mechanism=mechanism, allocation=allocation, weights=alpha[moving], order=order
     )
     scales = np.zeros(moving.size)
-    scales[moving] = made.run_scales
-    return replace(made, sensitivity=sensitivity, weights=alpha, run_scales=scales)
+    scales[moving] = plan.run_scales
+    return replace(plan, sensitivity=sensitivity, weights=alpha, run_scales=scales)
 
 
-def _error(made: NoisePlan, move: dict[int, float]) -> float:
+def _error(noise: NoisePlan, move: dict[int, float]) -> float:
     """The root mean square error of a statistic under a plan's noise."""
-    factor = made.deviation
-    return factor * math.hypot(*(slope * float(made.run_scales[at]) for at, slope in move.items()))
+    factor = noise.deviation
+    return factor * math.hypot(*(slope * float(noise.run_scales[at]) for at, slope in move.items()))

@@ -120,8 +120,8 @@ class _SampleSums(NoisySums):
         if variance is not None:
             reach = np.sqrt(share * variance)
             lower, upper = np.maximum(lower, noise.lower - reach), np.minimum(upper, noise.upper + reach)
-        whole = np.where(known, lower, column.lower), np.where(known, upper, column.upper)
-        return _held(noise, *whole)
+        bounds = np.where(known, lower, column.lower), np.where(known, upper, column.upper)
+        return _held(noise, *bounds)
 
     def _sum(self, statistic: Statistic) -> Estimate | None:
         at = self._covering(statistic.sums[0]) if statistic.count is None else statistic.count

@@ -376,10 +376,12 @@ class SyntheticRows(Question):
         tables: dict[Marginal, tuple[str, ...]] = {tuple(names[at] for at in block): () for block in blocks}
         return (tables_aggregation(domains, tables, (), {}, self.person, view),)
 
-    def exact(self, found: Sequence[Sequence[Totals]], plan: SyntheticPlan) -> ExactPairs:
+    def exact(self, totals_of_steps: Sequence[Sequence[Totals]], plan: SyntheticPlan) -> ExactPairs:
         """The table of every pair and triple, and the tables inside them. NOT PRIVATE."""
         blocks = [*self.three_steps.pairs, *self.three_steps.triples]
-        return self.inside({block: totals.sums[0] for block, totals in zip(blocks, found[0], strict=True)}, plan)
+        return self.inside(
+            {block: totals.sums[0] for block, totals in zip(blocks, totals_of_steps[0], strict=True)}, plan
+        )
 
     def inside(self, pairs: Mapping[Block, Whole], plan: SyntheticPlan) -> ExactPairs:
         """The tables of pairs, of columns and of the total, from those of pairs. NOT PRIVATE."""
