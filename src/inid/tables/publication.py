@@ -593,8 +593,8 @@ def _divided(
 
     if all(noise == family for noise in noises.values()):
         return divide(promise, family, errors_at([None] * len(drafted)), weights, shares)
-    whole = whole_of(promise, family) / max(sum(one is not None for one in drafted), 1)
-    parts: Sequence[Budget | None] = [None if one is None else PureDP(decimal_down(whole)) for one in drafted]
+    equal_share = whole_of(promise, family) / max(sum(one is not None for one in drafted), 1)
+    parts: Sequence[Budget | None] = [None if one is None else PureDP(decimal_down(equal_share)) for one in drafted]
     best: Division | None = None
     for _ in range(_ROUNDS):
         division = divide(promise, family, errors_at(parts), weights, shares)

@@ -131,9 +131,9 @@ def _with_types(data: Any) -> Any:
     schema = data.schema
     for fragment in data.get_fragments():
         for at, field in enumerate(schema):
-            own = fragment.physical_schema.get_field_index(field.name)
-            if is_nothing(field.type) and own >= 0:
-                schema = schema.set(at, field.with_type(fragment.physical_schema.field(own).type))
+            index = fragment.physical_schema.get_field_index(field.name)
+            if is_nothing(field.type) and index >= 0:
+                schema = schema.set(at, field.with_type(fragment.physical_schema.field(index).type))
     return data.replace_schema(schema)
 
 

@@ -136,8 +136,8 @@ def read_header(path: str, first: bytes, dialect: CsvDialect, block: int) -> Hea
         text = line.decode()
     except UnicodeDecodeError:
         text = ""
-    whole = len(line) < len(first) or len(first) < block  # else it goes on beyond the first block
-    if not (text and whole) or line.count(b'"') % 2:
+    complete = len(line) < len(first) or len(first) < block  # else it goes on beyond the first block
+    if not (text and complete) or line.count(b'"') % 2:
         raise _no_header(path)
     if text.lower().startswith("sep=") and len(text) == len("sep=;"):
         raise ArgumentError(
@@ -164,22 +164,26 @@ def possible_separators(first: bytes) -> dict[str, tuple[str, ...]]:
 
 
 def _separator(path: str, line: str, dialect: CsvDialect) -> str:
-    found = possible_separators(line.encode())
+    candidates = possible_separators(line.encode())
     stated = dialect.separator
-    if stated is None and "tab" in found and path.lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv"):
+    if (
+        stated is None
+        and "tab" in candidates
+        and path.lower().removesuffix(".gz").removesuffix(".zst").endswith(".tsv")
+    ):
         stated = "tab"
-    if stated is None and len(found) > 1:
-        counts = [f"{word} ({len(names)} columns)" for word, names in found.items()]
+    if stated is None and len(candidates) > 1:
+        counts = [f"{word} ({len(names)} columns)" for word, names in candidates.items()]
         raise ArgumentError(
             f"the first line of {path!r} may be separated by {' or '.join(counts)}: state the separator, for example "
-            f"separator={next(iter(found))!r}.",
+            f"separator={next(iter(candidates))!r}.",
             code="separator_unclear",
             path=Words(repr(path)),
             counts=Words(" or ".join(counts)),
-            word=Words(next(iter(found))),
+            word=Words(next(iter(candidates))),
         )
-    if stated is not None and found and stated not in found:
-        other, names = next(iter(found.items()))
+    if stated is not None and candidates and stated not in candidates:
+        other, names = next(iter(candidates.items()))
         raise ArgumentError(
             f"the first line of {path!r} has no {stated}, but a {other} between {len(names)} names: state "
             f"separator={other!r}, or leave it out.",
@@ -189,7 +193,7 @@ def _separator(path: str, line: str, dialect: CsvDialect) -> str:
             other=Words(other),
             number=Words(len(names)),
         )
-    return SEPARATORS[stated or next(iter(found), "comma")]
+    return SEPARATORS[stated or next(iter(candidates), "comma")]
 
 
 def _split(line: str, sign: str) -> tuple[str, ...]:

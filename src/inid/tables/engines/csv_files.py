@@ -72,10 +72,10 @@ class CsvFiles:
 
     @property
     def _by_header(self) -> Mapping[Header, Sequence[_File]]:
-        found: dict[Header, list[_File]] = {}
+        by_header: dict[Header, list[_File]] = {}
         for file in self.files:
-            found.setdefault(file.records.header, []).append(file)
-        return found
+            by_header.setdefault(file.records.header, []).append(file)
+        return by_header
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -115,12 +115,12 @@ class CsvFiles:
         if len(parts) == 1:
             return parts[0]
         quoted = {name: '"' + name.replace('"', '""') + '"' for name in self.names}
-        whole = None
+        union = None
         for header, part in zip(self._by_header, parts, strict=True):
             columns = [word if name in header.names else f"NULL::VARCHAR AS {word}" for name, word in quoted.items()]
             typed = part.project(", ".join(columns))
-            whole = typed if whole is None else whole.union(typed)
-        return whole
+            union = typed if union is None else union.union(typed)
+        return union
 
     def _part(self, connection: Any, header: Header, files: Sequence[_File], every_row: bool) -> Any:
         longest = max(file.records.longest for file in files)
@@ -173,7 +173,7 @@ def escaped(path: str) -> str:
 
 def read_csv_files(connection: Any, paths: Sequence[str], dialect: CsvDialect) -> CsvFiles:
     """Check each file against the rule and read its first line."""
-    found: list[_File] = []
+    files_read: list[_File] = []
     folder: _Folder | None = None
     for path in paths:
         state = file_state(path)
@@ -184,22 +184,22 @@ def read_csv_files(connection: Any, paths: Sequence[str], dialect: CsvDialect) -
             )
             if encoding != "utf-8":
                 folder = folder or _Folder()
-                text = str(folder.path / f"{len(found)}-utf8.csv.gz")
+                text = str(folder.path / f"{len(files_read)}-utf8.csv.gz")
                 guarded(partial(_recode, connection, name, encoding, text), "read the file")
             try:
                 records = guarded(partial(_examined, connection, name, text, dialect), "read the file")
             except BrokenRuleError:
                 folder = folder or _Folder()
-                broken, text = text, str(folder.path / f"{len(found)}-rows.csv.gz")
+                broken, text = text, str(folder.path / f"{len(files_read)}-rows.csv.gz")
                 guarded(partial(_mend, connection, name, broken, dialect, text), "read the file")
                 records = guarded(partial(_examined, connection, name, text, dialect), "read the file")
             shortened = text
             if records.too_long:
                 folder = folder or _Folder()
-                shortened = str(folder.path / f"{len(found)}.csv.gz")
+                shortened = str(folder.path / f"{len(files_read)}.csv.gz")
                 guarded(partial(_shorten, connection, text, records, shortened), "read the file")
-            found.append(_File(name, records, state, encoding, text, shortened))
-    return CsvFiles(found, dialect, folder)
+            files_read.append(_File(name, records, state, encoding, text, shortened))
+    return CsvFiles(files_read, dialect, folder)
 
 
 def _first_bytes(connection: Any, path: str) -> bytes:
@@ -247,8 +247,8 @@ def file_state(path: str) -> State:
     """
     if "://" in path:
         return None
-    found = guarded(Path(path).stat, "open the file")
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    status = guarded(Path(path).stat, "open the file")
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _streams(connection: Any, path: str) -> Iterator[tuple[str, IO[bytes]]]:
@@ -261,8 +261,8 @@ def _streams(connection: Any, path: str) -> Iterator[tuple[str, IO[bytes]]]:
     query = "SELECT filename, content FROM read_blob(?) ORDER BY filename"
     for name, content in guarded(lambda: connection.execute(query, [path]).fetchall(), "open the file"):
         kind = {".gz": "gzip", ".zst": "zstd"}.get(Path(name).suffix.lower())
-        whole = arrow.BufferReader(content)
-        yield name, whole if kind is None else arrow.CompressedInputStream(whole, kind)
+        buffer = arrow.BufferReader(content)
+        yield name, buffer if kind is None else arrow.CompressedInputStream(buffer, kind)
 
 
 def _shorten(connection: Any, path: str, records: Records, target: str) -> None:

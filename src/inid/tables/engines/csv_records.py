@@ -51,23 +51,23 @@ def examined(path: str, stream: IO[bytes], dialect: CsvDialect) -> Records:
     """Check a file against the rule."""
     raw = stream.read(_BLOCK)
     first = raw.removeprefix(MARK)
-    found = Records(read_header(path, raw, dialect, _BLOCK), 2 * _BLOCK)
-    mark = found.header.separator.encode()
-    ends = None if len(found.header.names) > 1 else first.partition(b"\n")[0].endswith(b"\r")
+    records = Records(read_header(path, raw, dialect, _BLOCK), 2 * _BLOCK)
+    mark = records.header.separator.encode()
+    ends = None if len(records.header.names) > 1 else first.partition(b"\n")[0].endswith(b"\r")
     decoder = codecs.getincrementaldecoder("utf-8")()
     block, quotes = b"\n" + first, 0  # what stands before the first byte counts as the end of a line
     start = len(raw) - len(block)  # of the block in the file
     last = max(start + 1, 0)  # where the record begins that is not at its end
-    found.unicode = _is_unicode(decoder, raw)
+    records.unicode = _is_unicode(decoder, raw)
     while True:
         more = stream.read(_BLOCK)
-        found.unicode = found.unicode and _is_unicode(decoder, more)
+        records.unicode = records.unicode and _is_unicode(decoder, more)
         block += more or 2 * mark  # what stands after the last byte counts as the end of a value
         stop = len(block) - 2  # of the last two bytes it is not known yet what follows
         counted, skipped, feeds = _examined(block, stop, quotes, mark[0], returned=ends)
-        found.blank = found.blank or (skipped and len(found.header.names) > 1)
+        records.blank = records.blank or (skipped and len(records.header.names) > 1)
         if feeds is not None:
-            _note(found, last, start + feeds[0] + 1)
+            _note(records, last, start + feeds[0] + 1)
             last = start + feeds[1] + 1
         quotes += counted
         if not more:
@@ -76,14 +76,14 @@ def examined(path: str, stream: IO[bytes], dialect: CsvDialect) -> Records:
         block = block[max(stop - 1, 0) :]
     if quotes % 2:
         raise BrokenRuleError
-    _note(found, last, start + stop)
-    return found
+    _note(records, last, start + stop)
+    return records
 
 
-def _note(found: Records, begin: int, end: int) -> None:
-    found.longest = max(found.longest, end - begin)
+def _note(records: Records, begin: int, end: int) -> None:
+    records.longest = max(records.longest, end - begin)
     if end - begin > LONGEST:
-        found.too_long.append((begin, end))
+        records.too_long.append((begin, end))
 
 
 def _is_unicode(decoder: codecs.IncrementalDecoder, block: bytes) -> bool:
@@ -126,8 +126,8 @@ def _examined(
         if returned is False and outside(returns).size:
             raise BrokenRuleError
     if not at.size and not returned and not (b"\n\n" in block or b"\n\r\n" in block):
-        whole = before % 2 == 0 and block.find(b"\n", 1, stop) >= 0
-        return 0, False, (block.find(b"\n", 1, stop), block.rfind(b"\n", 1, stop)) if whole else None
+        unquoted = before % 2 == 0 and block.find(b"\n", 1, stop) >= 0
+        return 0, False, (block.find(b"\n", 1, stop), block.rfind(b"\n", 1, stop)) if unquoted else None
     feeds = np.flatnonzero(data[1:stop] == _LF) + 1
     feeds = outside(feeds)
     if returned and (data[feeds - 1] != _CR).any():
@@ -156,10 +156,10 @@ def mend(stream: IO[bytes], header: Header, copy: Any) -> None:
         block += more
     at = block.find(b"\n") + 1 or len(block)
     while True:
-        found = record.match(block, at)
-        if not last and (found is None or found.end() == len(block)):
+        record_match = record.match(block, at)
+        if not last and (record_match is None or record_match.end() == len(block)):
             line_ends = block.find(b"\n", at) >= 0
-            if (found is not None or not line_ends or open_end.match(block, at)) and len(block) - at < MOST:
+            if (record_match is not None or not line_ends or open_end.match(block, at)) and len(block) - at < MOST:
                 more = stream.read(size)
                 block, at, size, last = block[at:] + more, 0, 2 * size, not more
                 continue
@@ -167,5 +167,5 @@ def mend(stream: IO[bytes], header: Header, copy: Any) -> None:
         if at == len(block):
             return
         end = block.find(b"\n", at) + 1 or len(block)
-        copy.write((missing if found is None else found[1]) + b"\n")
-        at = end if found is None else found.end()
+        copy.write((missing if record_match is None else record_match[1]) + b"\n")
+        at = end if record_match is None else record_match.end()

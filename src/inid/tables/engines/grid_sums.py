@@ -55,11 +55,11 @@ def put_together(
     terms: Mapping[str, Term], rows: Integers, values: Mapping[str, Integers], sums: Mapping[str, Integers]
 ) -> list[Integers]:
     """The sums of plain terms in each group, modulo 2^64."""
-    found = {"one": rows}
+    totals = {"one": rows}
     for name, term in terms.items():
         if isinstance(term, Present):
-            found[name] = values.get(term.columns[0][0], rows) if term.columns else rows
+            totals[name] = values.get(term.columns[0][0], rows) if term.columns else rows
         elif isinstance(term, OnGrid):
             missing = rows - values.get(term.name, rows)
-            found[name] = sums[name] + missing * (term.grid.integer(term.usual) + term.grid.below)
-    return [found[name] for name in terms]
+            totals[name] = sums[name] + missing * (term.grid.integer(term.usual) + term.grid.below)
+    return [totals[name] for name in terms]

@@ -58,22 +58,22 @@ def _interrupts() -> Iterator[list[int]]:
     Only the main thread gets signals. A handler that somebody else has installed (Spark does) is called as before; what
     counts is that it raises.
     """
-    seen: list[int] = []
+    signals: list[int] = []
     usual = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(usual):
-        yield seen
+        yield signals
         return
 
     def noted(number: int, frame: FrameType | None) -> None:
         try:
             usual(number, frame)
         except KeyboardInterrupt:
-            seen.append(number)
+            signals.append(number)
             raise
 
     signal.signal(signal.SIGINT, noted)
     try:
-        yield seen
+        yield signals
     finally:
         # The work itself may have installed one: a first session of Spark does.
         if signal.getsignal(signal.SIGINT) is noted:

@@ -25,11 +25,11 @@ def arrow_rows(columns: Mapping[str, MadeColumn]) -> Any:
     """The columns as a PyArrow table."""
     arrow = optional("pyarrow")
     kinds = {"int": arrow.int64(), "float": arrow.float64(), "bool": arrow.bool_(), "str": arrow.string()}
-    made = {name: arrow.array(column.values, type=kinds[column.kind]) for name, column in columns.items()}
+    arrays = {name: arrow.array(column.values, type=kinds[column.kind]) for name, column in columns.items()}
     for name, column in columns.items():
         if column.categories is not None:
-            made[name] = made[name].dictionary_encode()
-    return arrow.table(made)
+            arrays[name] = arrays[name].dictionary_encode()
+    return arrow.table(arrays)
 
 
 def is_categorical(schema: Mapping[str, Any], name: str) -> bool:

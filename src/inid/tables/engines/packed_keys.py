@@ -50,19 +50,19 @@ def packing_of(tables: Sequence[CellTable], sizes: Mapping[str, int]) -> Packing
     cells = [math.prod(sizes[key] for key in keys) for keys in columns]
     together: dict[tuple[int, ...], list[int]] = {}
     for at, table in enumerate(tables):
-        own = tuple(sorted({places[key].column for key in table.keys}))
-        wider = _triple(own, 0, len(columns)) if len(own) == 2 else own
-        together.setdefault(wider if math.prod(cells[i] for i in wider) <= _MOST_CELLS else own, []).append(at)
+        key_columns = tuple(sorted({places[key].column for key in table.keys}))
+        wider = _triple(key_columns, 0, len(columns)) if len(key_columns) == 2 else key_columns
+        together.setdefault(wider if math.prod(cells[i] for i in wider) <= _MOST_CELLS else key_columns, []).append(at)
     blocks, alone = [], []
-    for own, numbers in together.items():
-        if len(numbers) == 1 or math.prod(cells[i] for i in own) > _MOST_CELLS:
+    for key_columns, numbers in together.items():
+        if len(numbers) == 1 or math.prod(cells[i] for i in key_columns) > _MOST_CELLS:
             alone += numbers
             continue
         inside = []
         for number in numbers:
             digits = (places[key] for key in tables[number].keys)
-            inside.append((number, tuple(digit._replace(column=own.index(digit.column)) for digit in digits)))
-        blocks.append(PackedBlock(own, tuple(inside)))
+            inside.append((number, tuple(digit._replace(column=key_columns.index(digit.column)) for digit in digits)))
+        blocks.append(PackedBlock(key_columns, tuple(inside)))
     return Packing(columns, tuple(blocks), tuple(alone))
 
 
@@ -85,15 +85,15 @@ def _triple(pair: tuple[int, ...], low: int, high: int) -> tuple[int, ...]:
 
 def _columns(sizes: Mapping[str, int]) -> tuple[tuple[str, ...], ...]:
     """The keys, small ones first, packed one after the other while they fit."""
-    found: list[list[str]] = []
+    groups: list[list[str]] = []
     values = _MOST_VALUES + 1
     for key in sorted(sizes, key=lambda key: sizes[key]):
         if values * sizes[key] > _MOST_VALUES:
-            found.append([])
+            groups.append([])
             values = 1
-        found[-1].append(key)
+        groups[-1].append(key)
         values *= sizes[key]
-    return tuple(map(tuple, found))
+    return tuple(map(tuple, groups))
 
 
 def _place(column: int, keys: Sequence[str], key: str, sizes: Mapping[str, int]) -> Digit:

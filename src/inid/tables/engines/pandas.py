@@ -48,8 +48,8 @@ class Pandas(Engine):
         self._inferred = frozenset(name for name, kind in frame.dtypes.items() if follows_values(kind))
 
     def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
-        made = {new: typed(self._frame[column], role, self.schema[column]) for new, (column, role) in wanted.items()}
-        return optional("narwhals").from_native(optional("pandas").DataFrame(made, copy=False))
+        columns = {new: typed(self._frame[column], role, self.schema[column]) for new, (column, role) in wanted.items()}
+        return optional("narwhals").from_native(optional("pandas").DataFrame(columns, copy=False))
 
     def counted_rows(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
         frame = self.columns(wanted)
@@ -69,8 +69,8 @@ class Pandas(Engine):
 
     def whole_numbers(self, frame: Any, names: Sequence[str]) -> Any:
         native = frame.to_native()
-        made = {name: whole(native[name].to_numpy(dtype="float64")) for name in names}
-        return optional("narwhals").from_native(native.assign(**made))
+        integers = {name: whole(native[name].to_numpy(dtype="float64")) for name in names}
+        return optional("narwhals").from_native(native.assign(**integers))
 
     def _holds_single_values(self, column: str) -> bool:
         # pandas makes Python's times and dates of some types of Arrow's, and stops at a value that is finer than those.
@@ -130,28 +130,28 @@ class Pandas(Engine):
 
     def prepared(self, frame: Any, terms: Mapping[str, Any]) -> Any:
         arrays, others = _apart(terms)
-        made = super().prepared(frame, others) if others else frame
-        return _joined(made, {name: term_array(frame.to_native(), term) for name, term in arrays.items()})
+        with_others = super().prepared(frame, others) if others else frame
+        return _joined(with_others, {name: term_array(frame.to_native(), term) for name, term in arrays.items()})
 
     def totals(self, frame: Any, terms: Mapping[str, Any]) -> Any:
         arrays, others = _apart(terms)
         native = frame.to_native()
         products = {name: term for name, term in arrays.items() if isinstance(term, Product)}
-        found: dict[str, Any] = product_sums(native, products)
-        found |= {name: int(term_array(native, term).sum()) for name, term in arrays.items() if name not in products}
+        sums: dict[str, Any] = product_sums(native, products)
+        sums |= {name: int(term_array(native, term).sum()) for name, term in arrays.items() if name not in products}
         if others:
-            found |= dict(zip(others, super().totals(frame, others).row(0), strict=True))
-        made = optional("pandas").DataFrame([[found[name] for name in terms]], columns=list(terms))
-        return optional("narwhals").from_native(made)
+            sums |= dict(zip(others, super().totals(frame, others).row(0), strict=True))
+        frame_of_sums = optional("pandas").DataFrame([[sums[name] for name in terms]], columns=list(terms))
+        return optional("narwhals").from_native(frame_of_sums)
 
     def with_keys(self, frame: Any, keys: Mapping[str, Sequence[Key]]) -> Any:
         # Beside each key its place among the public ones, by which `group_totals` groups; no copy where all rows stay.
         native = frame.to_native()
         codes = {_code(name): _places_among(native[name], listed) for name, listed in keys.items()}
         if codes:
-            kept = np.logical_and.reduce([code >= 0 for code in codes.values()])
-            if not kept.all():
-                native, codes = native[kept], {name: code[kept] for name, code in codes.items()}
+            known = np.logical_and.reduce([code >= 0 for code in codes.values()])
+            if not known.all():
+                native, codes = native[known], {name: code[known] for name, code in codes.items()}
         return _joined(optional("narwhals").from_native(native), codes) if codes else frame
 
     def group_totals(self, frame: Any, groups: Sequence[str], terms: Mapping[str, Any]) -> Any:
@@ -161,9 +161,9 @@ class Pandas(Engine):
             return super().group_totals(frame, groups, terms)
         code, sizes = np.zeros(len(native), dtype=np.int64), []
         for name in groups:
-            own = native[_code(name)].to_numpy()
-            sizes.append(int(own.max(initial=-1)) + 1)
-            code = code * sizes[-1] + own
+            codes = native[_code(name)].to_numpy()
+            sizes.append(int(codes.max(initial=-1)) + 1)
+            code = code * sizes[-1] + codes
         cells = math.prod(sizes)
         if cells > _MOST_CELLS:
             return super().group_totals(frame, groups, terms)
@@ -172,9 +172,9 @@ class Pandas(Engine):
         first = np.zeros(cells, dtype=np.int64)
         first[code[::-1]] = np.arange(len(code))[::-1]
         sums = dict(zip(arrays, grouped_sums(native, code, cells, arrays), strict=True)) | {"one": number}
-        made = {name: native[name].array[first[here]] for name in groups}
-        made |= {name: sums[name][here].astype(np.int64) for name in terms}
-        return optional("narwhals").from_native(pandas.DataFrame(made, copy=False))
+        columns = {name: native[name].array[first[here]] for name in groups}
+        columns |= {name: sums[name][here].astype(np.int64) for name in terms}
+        return optional("narwhals").from_native(pandas.DataFrame(columns, copy=False))
 
     def truncated(self, expression: Any) -> Any:
         return expression.floor().cast(optional("narwhals").Int64)  # the cast refuses what has a fraction
@@ -185,24 +185,24 @@ class Pandas(Engine):
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         pandas = optional("pandas")
-        found: dict[str, Any] = {}
+        columns_of_answer: dict[str, Any] = {}
         for name, values in columns.items():
             types = {type(value) for value in values}
             gaps = {frozenset({int, type(None)}): "Int64", frozenset({bool, type(None)}): "boolean"}
             kind = gaps.get(frozenset(types))  # pandas would make floats, and objects, of whole numbers with gaps
-            found[name] = values if kind is None else pandas.Series(values, dtype=kind)
-        return pandas.DataFrame(found)
+            columns_of_answer[name] = values if kind is None else pandas.Series(values, dtype=kind)
+        return pandas.DataFrame(columns_of_answer)
 
     def made_rows(self, columns: Mapping[str, MadeColumn]) -> Any:
         pandas = optional("pandas")
-        whole, gaps = {"int": "int64", "bool": "bool"}, {"int": "Int64", "bool": "boolean"}
-        found = {}
+        plain, gaps = {"int": "int64", "bool": "bool"}, {"int": "Int64", "bool": "boolean"}
+        series = {}
         for name, column in columns.items():
-            kind: Any = (gaps if column.has_gaps else whole).get(column.kind, {"float": "float64"}.get(column.kind))
+            kind: Any = (gaps if column.has_gaps else plain).get(column.kind, {"float": "float64"}.get(column.kind))
             if column.categories is not None:
                 kind = pandas.CategoricalDtype(list(column.categories))
-            found[name] = pandas.Series(column.values, dtype=kind or object)
-        return pandas.DataFrame(found)
+            series[name] = pandas.Series(column.values, dtype=kind or object)
+        return pandas.DataFrame(series)
 
 
 def _is_direct(asked: Aggregation) -> bool:
@@ -251,8 +251,8 @@ def _apart(terms: Mapping[str, Any]) -> tuple[dict[str, Term], dict[str, Any]]:
 def _joined(frame: Any, arrays: Mapping[str, Any]) -> Any:
     """A frame and columns beside it, none of them copied."""
     pandas, native = optional("pandas"), frame.to_native()
-    made = {name: _held(native[name]) for name in native.columns} | dict(arrays)
-    return optional("narwhals").from_native(pandas.DataFrame(made, index=native.index, copy=False))
+    columns = {name: _held(native[name]) for name in native.columns} | dict(arrays)
+    return optional("narwhals").from_native(pandas.DataFrame(columns, index=native.index, copy=False))
 
 
 def _held(values: Any) -> Any:

@@ -230,7 +230,7 @@ def _dates(values: Any, role: Role) -> Floats:
             return math.nan
         return float(value.toordinal() - _EPOCH if role == "day" else value.year)
 
-    return np.array([math.nan if found is None else found for found in _each(read, values)], dtype=np.float64)
+    return np.array([math.nan if date is None else date for date in _each(read, values)], dtype=np.float64)
 
 
 def _numbered(days: Floats, role: Role) -> Floats:
@@ -246,8 +246,8 @@ def _ticks(values: Any) -> Any:
     """Arrow's dates, times and durations as whole numbers: Python's have no 24:00:00, and years 1 to 9999 alone."""
     arrow = optional("pyarrow")
     kind = arrow.int32() if values.dtype.pyarrow_dtype.bit_width == 32 else arrow.int64()
-    whole = values.array.__arrow_array__().combine_chunks().view(kind).fill_null(0)
-    numbers = whole.to_numpy(zero_copy_only=False).astype(np.int64)
+    ticks = values.array.__arrow_array__().combine_chunks().view(kind).fill_null(0)
+    numbers = ticks.to_numpy(zero_copy_only=False).astype(np.int64)
     return optional("pandas").arrays.IntegerArray(numbers, values.isna().to_numpy(dtype=bool))
 
 
@@ -326,8 +326,8 @@ def _whole_number(value: Any) -> int | None:
         return None
     if isinstance(value, Decimal) and not value.copy_abs() <= _END:  # its digits may be too many to write out
         return None
-    whole: int = math.trunc(value)
-    return whole if whole == value and -_END <= whole < _END else None
+    integer: int = math.trunc(value)
+    return integer if integer == value and -_END <= integer < _END else None
 
 
 def _key_text(value: Any) -> str | None:
@@ -386,8 +386,8 @@ def _words(values: Any) -> list[str | None]:
         kind = letters.type.value_type if arrow.types.is_dictionary(letters.type) else letters.type
         if is_texts(kind):
             # As bytes: Arrow does not look whether they are UTF-8, and stops where they are read as texts.
-            found = letters.cast(kind).cast(arrow.large_binary()).to_pylist()
-            return [None if one is None else _text(one) for one in found]
+            texts = letters.cast(kind).cast(arrow.large_binary()).to_pylist()
+            return [None if one is None else _text(one) for one in texts]
     here = ~values.isna().to_numpy(dtype=bool)
     return [_text(value) if known else None for value, known in zip(values, here, strict=True)]
 

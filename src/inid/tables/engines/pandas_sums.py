@@ -25,46 +25,48 @@ _ENTRIES = 1 << 20  # of a block: it stays in the cache
 
 def product_sums(frame: Any, products: Mapping[str, Product]) -> dict[str, int]:
     """The sum of each product over the rows that count."""
-    found: dict[str, int] = {}
+    totals: dict[str, int] = {}
     for condition in dict.fromkeys(product.condition for product in products.values()):
-        own = {name: product for name, product in products.items() if product.condition == condition}
-        kept = None if condition is None else frame[condition].to_numpy(dtype=bool)
-        columns = list(dict.fromkeys(column for product in own.values() for column in (product.first, product.second)))
-        place = {column: at for at, column in enumerate(columns)}
-        pairs = [(place[product.first], place[product.second]) for product in own.values()]
-        sums = (
-            _all_pairs(frame, columns, kept) if len(pairs) > len(columns) else _few_pairs(frame, columns, pairs, kept)
+        of_condition = {name: product for name, product in products.items() if product.condition == condition}
+        mask = None if condition is None else frame[condition].to_numpy(dtype=bool)
+        columns = list(
+            dict.fromkeys(column for product in of_condition.values() for column in (product.first, product.second))
         )
-        number = len(frame) if kept is None else int(kept.sum())
-        for (name, product), (i, j) in zip(own.items(), pairs, strict=True):
-            found[name] = int(sums[i, j]) - product.shift * number
-    return found
+        place = {column: at for at, column in enumerate(columns)}
+        pairs = [(place[product.first], place[product.second]) for product in of_condition.values()]
+        sums = (
+            _all_pairs(frame, columns, mask) if len(pairs) > len(columns) else _few_pairs(frame, columns, pairs, mask)
+        )
+        number = len(frame) if mask is None else int(mask.sum())
+        for (name, product), (i, j) in zip(of_condition.items(), pairs, strict=True):
+            totals[name] = int(sums[i, j]) - product.shift * number
+    return totals
 
 
 def grouped_sums(
     frame: Any, codes: NDArray[np.int64], cells: int, terms: Mapping[str, Term]
 ) -> list[NDArray[np.int64]]:
     """The sum of each term over the rows of each group, one array per term."""
-    found = [np.zeros(cells, dtype=np.int64) for _ in terms]
+    totals = [np.zeros(cells, dtype=np.int64) for _ in terms]
     step = max(min([_GROUPED_ROWS, *(_EXACT // _largest(term) for term in terms.values())]), 1)
     names = dict.fromkeys(name for term in terms.values() for name in _columns(term))
     columns = {name: frame[name].to_numpy() for name in names}
-    whole = {term.name: term for term in terms.values() if isinstance(term, OnGrid)}
+    on_grid = {term.name: term for term in terms.values() if isinstance(term, OnGrid)}
     for start in range(0, len(codes), step):
         place = codes[start : start + step]
         block = {name: column[start : start + step] for name, column in columns.items()}
         counts = np.bincount(place, minlength=cells)
         # Sums are made as if nothing were missing; they are NaN where something is.
-        sums = {name: _added(place, _weights(block, term, ()), counts) for name, term in whole.items()}
+        sums = {name: _added(place, _weights(block, term, ()), counts) for name, term in on_grid.items()}
         gaps = {name for name, added in sums.items() if np.isnan(added).any()}
         gaps |= {name for name, values in block.items() if name not in sums and np.isnan(np.add.reduce(values))}
         for at, term in enumerate(terms.values()):
-            if isinstance(term, OnGrid) and term is whole[term.name] and term.name not in gaps:
+            if isinstance(term, OnGrid) and term is on_grid[term.name] and term.name not in gaps:
                 added = sums[term.name]
             else:
                 added = _added(place, _weights(block, term, gaps), counts)
-            found[at] += added.astype(np.int64)
-    return found
+            totals[at] += added.astype(np.int64)
+    return totals
 
 
 def _added(place: NDArray[np.int64], weights: NDArray[np.float64] | None, counts: NDArray[np.int64]) -> NDArray[Any]:
@@ -74,8 +76,8 @@ def _added(place: NDArray[np.int64], weights: NDArray[np.float64] | None, counts
 def _columns(term: Term) -> list[str]:
     if isinstance(term, Present):
         return [name for name, _ in term.columns]
-    own = [term.first, term.second] if isinstance(term, Product) else [term.name]
-    return own if term.condition is None else [*own, term.condition]
+    names = [term.first, term.second] if isinstance(term, Product) else [term.name]
+    return names if term.condition is None else [*names, term.condition]
 
 
 def _largest(term: Term) -> int:
@@ -127,33 +129,33 @@ def _on_grid(values: NDArray[np.float64], term: OnGrid) -> NDArray[np.int64]:
 def _places_on_grid(values: NDArray[np.float64], term: OnGrid, *, gaps: bool = True) -> NDArray[np.float64]:
     """The same with fractions; without gaps no value is missing."""
     grid = term.grid
-    held = np.clip(values, grid.lower, grid.upper)
+    clipped = np.clip(values, grid.lower, grid.upper)
     if gaps:
-        held[np.isnan(held)] = min(max(term.usual, grid.lower), grid.upper)
-    held *= grid.factor
-    held -= grid.offset
-    return held
+        clipped[np.isnan(clipped)] = min(max(term.usual, grid.lower), grid.upper)
+    clipped *= grid.factor
+    clipped -= grid.offset
+    return clipped
 
 
-def _all_pairs(frame: Any, columns: list[str], kept: NDArray[np.bool_] | None) -> NDArray[np.int64]:
+def _all_pairs(frame: Any, columns: list[str], mask: NDArray[np.bool_] | None) -> NDArray[np.int64]:
     values = [frame[column].to_numpy() for column in columns]
     total = np.zeros((len(columns), len(columns)), dtype=np.int64)
     step = min(max(_ENTRIES // len(columns), 1), _ROWS)
     for start in range(0, len(frame), step):
         block = np.array([value[start : start + step] for value in values], dtype=np.float64)
-        if kept is not None:
-            block = block[:, kept[start : start + step]]
+        if mask is not None:
+            block = block[:, mask[start : start + step]]
         total += (block @ block.T).astype(np.int64)
     return total
 
 
 def _few_pairs(
-    frame: Any, columns: list[str], pairs: list[tuple[int, int]], kept: NDArray[np.bool_] | None
+    frame: Any, columns: list[str], pairs: list[tuple[int, int]], mask: NDArray[np.bool_] | None
 ) -> dict[tuple[int, int], int]:
     total = dict.fromkeys(pairs, 0)
     for start in range(0, len(frame), _ROWS):
         rows = slice(start, start + _ROWS)
         for i, j in pairs:
             one, two = (frame[columns[at]].to_numpy()[rows].astype(np.float64) for at in (i, j))
-            total[i, j] += int(one @ two if kept is None else (one * kept[rows]) @ two)
+            total[i, j] += int(one @ two if mask is None else (one * mask[rows]) @ two)
     return total

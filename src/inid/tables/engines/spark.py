@@ -56,11 +56,11 @@ class _Parts:
         """One row per group; a group that a query does not return has no rows, which all queries see alike."""
         several = len(self.names) > self.most and not settled
         frame = optional("narwhals").from_native(settled_rows(self.frame.to_native())) if several else self.frame
-        found: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+        groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
         for query in self._queries(frame):
             for row in query.collect().iter_rows():
-                found.setdefault(row[: self.keys], []).append(row[self.keys :])
-        return [(*keys, *(value for part in parts for value in part)) for keys, parts in found.items()]
+                groups.setdefault(row[: self.keys], []).append(row[self.keys :])
+        return [(*keys, *(value for part in parts for value in part)) for keys, parts in groups.items()]
 
 
 def _answers_alike(frame: Any) -> bool:
@@ -136,11 +136,11 @@ def _lower_case(relation: Any) -> dict[str, str]:
     """The options of a reader in lower case; a relation of the first kind has Scala's map of them."""
     if relation.getClass().getSimpleName() != "HadoopFsRelation":
         return {key.lower(): value.lower() for key, value in relation.options().asCaseSensitiveMap().items()}
-    found, entries = {}, relation.options().iterator()
+    options, entries = {}, relation.options().iterator()
     while entries.hasNext():
         entry = entries.next()
-        found[entry._1().lower()] = entry._2().lower()  # noqa: SLF001 - a public name of Scala's
-    return found
+        options[entry._1().lower()] = entry._2().lower()  # noqa: SLF001 - a public name of Scala's
+    return options
 
 
 _SUMS_TOGETHER = 20  # sums in one query
@@ -184,9 +184,9 @@ class SparkSums(GridSums):
         values: dict[str, Integers] = {}
         rows = np.zeros(0, dtype=np.int64)
         for part in self._parts():
-            rows, *found = self._found(self._sums(frame, part), places)
-            sums |= dict(zip(part, found, strict=False))
-            values |= dict(zip((term.name for term in part.values()), found[len(part) :], strict=True))
+            rows, *numbers = self._found(self._sums(frame, part), places)
+            sums |= dict(zip(part, numbers, strict=False))
+            values |= dict(zip((term.name for term in part.values()), numbers[len(part) :], strict=True))
         for names in self._others():
             values |= dict(zip(names, self._found(self._counts(frame, names), places), strict=True))
         for name, term in numbers_on_grids(self.terms).items():
@@ -200,17 +200,17 @@ class SparkSums(GridSums):
         lines = [(tuple(keys), tuple(sums)) for *keys, sums in query.collect()]
         for keys, _ in lines:
             places.setdefault(keys, len(places))
-        found = np.zeros((len(lines[0][1]) if lines else self._width(query), len(places)), dtype=np.int64)
+        counts = np.zeros((len(lines[0][1]) if lines else self._width(query), len(places)), dtype=np.int64)
         for keys, sums in lines:  # the sum over no rows is null
-            found[:, places[keys]] = [value or 0 for value in sums]
-        return list(found)
+            counts[:, places[keys]] = [value or 0 for value in sums]
+        return list(counts)
 
     def _width(self, query: Any) -> int:
         return len(query.schema[_SUMS].dataType)
 
     def _by_groups(self, frame: Any, sums: Sequence[str]) -> Any:
-        made = optional("pyspark.sql.functions", "spark").expr(f"struct({', '.join(sums)})").alias(_SUMS)
-        return (frame.groupBy(*self.groups) if self.groups else frame).agg(made)
+        struct = optional("pyspark.sql.functions", "spark").expr(f"struct({', '.join(sums)})").alias(_SUMS)
+        return (frame.groupBy(*self.groups) if self.groups else frame).agg(struct)
 
     def _sums(self, frame: Any, part: Mapping[str, OnGrid]) -> Any:
         """By group the number of rows, the sum of each term, and how many values its column has."""
@@ -228,8 +228,8 @@ def _count(name: str) -> str:
 
 def _place(term: OnGrid) -> str:
     grid = term.grid
-    held = f"greatest(least({term.name}, {grid.upper!r}D), {grid.lower!r}D)"
-    return f"floor({held} * {grid.factor!r}D - ({grid.offset!r}D))"
+    clipped = f"greatest(least({term.name}, {grid.upper!r}D), {grid.lower!r}D)"
+    return f"floor({clipped} * {grid.factor!r}D - ({grid.offset!r}D))"
 
 
 class Spark(Engine):
@@ -314,8 +314,8 @@ class Spark(Engine):
             return super().run_several(build, queries)
 
         def results() -> list[list[tuple[Any, ...]]]:
-            kept = self.kept(build(self))
-            return [self.rows(query(kept), settled=True) for query in queries]
+            stored = self.kept(build(self))
+            return [self.rows(query(stored), settled=True) for query in queries]
 
         return guarded(results, "run the queries")
 
@@ -339,7 +339,7 @@ class Spark(Engine):
 
     def answer(self, columns: Mapping[str, list[Any]]) -> Any:
         names = {float: "double", int: "bigint", bool: "boolean"}
-        first = (next((value for value in own if value is not None), "") for own in columns.values())
+        first = (next((value for value in values if value is not None), "") for values in columns.values())
         return self._answered(columns, [names.get(type(value), "string") for value in first])
 
     def made_rows(self, columns: Mapping[str, MadeColumn]) -> Any:

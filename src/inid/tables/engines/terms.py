@@ -45,8 +45,8 @@ class OnGrid:
     def expression(self, engine: "Engine") -> Any:
         """The same as an expression of whole numbers."""
         grid = self.grid
-        held = engine.held(self.name, self.column, (grid.lower, grid.upper), self.usual)
-        return _where(engine.truncated(held * grid.factor - grid.offset), self.condition, self.shift)
+        clipped = engine.held(self.name, self.column, (grid.lower, grid.upper), self.usual)
+        return _where(engine.truncated(clipped * grid.factor - grid.offset), self.condition, self.shift)
 
 
 @dataclass(frozen=True)

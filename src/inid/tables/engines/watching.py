@@ -27,6 +27,6 @@ def watched(told: Callable[[int, int], None]) -> Iterator[None]:
 
 def statement_begins(at: int, of: int) -> None:
     """Tell whoever watches."""
-    told = _WATCHER.get()
-    if told is not None:
-        told(at, of)
+    watcher = _WATCHER.get()
+    if watcher is not None:
+        watcher(at, of)

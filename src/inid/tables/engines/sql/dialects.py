@@ -122,20 +122,20 @@ class SqlDialect(ABC):
         kind = "INTEGER" if grid.below + grid.most < _INT4 and not wide else "BIGINT"
         low, high, nan = (self.number(bound) for bound in (grid.lower, grid.upper, math.nan))
         tiny = math.ldexp(1.0, -1000 - grid.bits) if grid.bits < 0 else 0.0
-        held = value
+        clipped = value
         if tiny:
-            held = f"(CASE WHEN abs({value}) >= {self.number(tiny)} THEN {value} ELSE {self.number(0.0)} END)"
-        made = f"CAST(floor({held} * {self.number(grid.factor)} - {self.number(grid.offset)}) AS {kind})"
+            clipped = f"(CASE WHEN abs({value}) >= {self.number(tiny)} THEN {value} ELSE {self.number(0.0)} END)"
+        integer = f"CAST(floor({clipped} * {self.number(grid.factor)} - {self.number(grid.offset)}) AS {kind})"
         first, last = (f"CAST('{one + grid.below}' AS {kind})" for one in (grid.least, grid.most))
         rest = "" if missing is None else f" ELSE CAST('{missing}' AS {kind})"
-        inside = f"WHEN {value} < {low} THEN {first} WHEN {value} <= {high} THEN {made}"
+        inside = f"WHEN {value} < {low} THEN {first} WHEN {value} <= {high} THEN {integer}"
         return f"(CASE {inside} WHEN {value} < {nan} THEN {last}{rest} END)"
 
     def sum_and_count(self, column: str, grid: Grid, here: str) -> tuple[str, str]:
         """The sum of what a column is on its grid, before the shift, and the number of values that are added up."""
-        made, value = self.on_grid(column, grid), self.is_number(column)
+        integer, value = self.on_grid(column, grid), self.is_number(column)
         where = f"{value} AND {here}" if here else value
-        return f"sum({self.where(made, here)})", f"count(CASE WHEN {where} THEN 1 END)"
+        return f"sum({self.where(integer, here)})", f"count(CASE WHEN {where} THEN 1 END)"
 
     def where(self, value: str, here: str) -> str:
         """A value where a condition holds, elsewhere nothing; everywhere where there is none."""
@@ -158,8 +158,8 @@ class SqlDialect(ABC):
     def _dated(self, value: str, kind: Kind, number: str) -> str:
         low, high = (f"DATE '1970-01-01' + {day}" for day in (FIRST_DAY, LAST_DAY))
         last = f"{value} <= {high}" if kind == "date" else f"{value} < {high} + 1"
-        made = number.format(f"CAST({value} AS DATE)")
-        return f"CASE WHEN {value} >= {low} AND {last} THEN CAST({made} AS {self.double}) END"
+        days = number.format(f"CAST({value} AS DATE)")
+        return f"CASE WHEN {value} >= {low} AND {last} THEN CAST({days} AS {self.double}) END"
 
     # Arithmetic of doubles that are at most 2^500 in size, as IEEE has it.
 
@@ -188,8 +188,8 @@ class PostgresDialect(SqlDialect):
         if kind in ("text", "varchar", "bpchar", "uuid", "name"):
             return f'CAST({name} AS text) COLLATE "C"', "text"
         if kind in self._CAST:
-            wider, own = self._CAST[kind]
-            return f"CAST({name} AS {wider})", own
+            wider, type_name = self._CAST[kind]
+            return f"CAST({name} AS {wider})", type_name
         return name, self._KINDS.get(kind, "other")
 
     def word(self, text: str) -> str:
@@ -197,8 +197,8 @@ class PostgresDialect(SqlDialect):
         return f"(CAST(E'{spelled}' AS text) COLLATE \"C\")"
 
     def nothing(self, kind: Kind) -> str:
-        own = {"truth": "boolean", "whole": "bigint", "double": "float8", "date": "date", "text": "text"}[kind]
-        return f"CAST(NULL AS {own})" if kind != "text" else '(CAST(NULL AS text) COLLATE "C")'
+        type_name = {"truth": "boolean", "whole": "bigint", "double": "float8", "date": "date", "text": "text"}[kind]
+        return f"CAST(NULL AS {type_name})" if kind != "text" else '(CAST(NULL AS text) COLLATE "C")'
 
     def shown(self, value: str, kind: Kind) -> str:
         return f"CAST({value} AS text)"
@@ -236,8 +236,8 @@ class PostgresDialect(SqlDialect):
         """
         if grid.least + grid.below < 1:
             return super().sum_and_count(column, grid, here)
-        made = self.where(self.on_grid(column, grid, wide=True), here)
-        return f"sum({made})", f"round(sum({made}) / avg({made}))"
+        summand = self.where(self.on_grid(column, grid, wide=True), here)
+        return f"sum({summand})", f"round(sum({summand}) / avg({summand}))"
 
     def days(self, date: str) -> str:
         return f"({date} - DATE '1970-01-01')"
@@ -252,8 +252,8 @@ class PostgresDialect(SqlDialect):
         def scaled(few: str, more: str) -> str:
             return f"(({few} * {self.number(2.0**1000)}) * {self.number(2.0**60)}) * ({more} * {self.number(2.0**100)})"
 
-        def tiny(made: str) -> str:
-            return f"CASE WHEN abs({made}) <= {least} THEN {self.number(0.0)} ELSE {made} * {back} * {back} END"
+        def tiny(product: str) -> str:
+            return f"CASE WHEN abs({product}) <= {least} THEN {self.number(0.0)} ELSE {product} * {back} * {back} END"
 
         plain = f"abs({one}) >= {small} AND abs({two}) >= {small}"
         large = f"abs({one}) >= {self.number(1.0)} OR abs({two}) >= {self.number(1.0)}"
@@ -301,8 +301,8 @@ class DuckDBDialect(SqlDialect):
         return f"encode('{spelled}')"
 
     def nothing(self, kind: Kind) -> str:
-        own = {"truth": "BOOLEAN", "whole": "BIGINT", "double": "DOUBLE", "date": "DATE", "text": "BLOB"}[kind]
-        return f"CAST(NULL AS {own})"
+        type_name = {"truth": "BOOLEAN", "whole": "BIGINT", "double": "DOUBLE", "date": "DATE", "text": "BLOB"}[kind]
+        return f"CAST(NULL AS {type_name})"
 
     def shown(self, value: str, kind: Kind) -> str:
         return f"TRY(decode({value}))" if kind == "text" else f"CAST({value} AS VARCHAR)"

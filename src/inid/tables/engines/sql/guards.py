@@ -41,8 +41,8 @@ def wholes(dialect: SqlDialect, operation: str, one: str, two: str = "") -> str:
     if operation == "Modulus":
         return f"(CASE WHEN {two} = -1 THEN {dialect.whole(0)} WHEN {two} <> 0 THEN {one} % {two} END)"
     if operation in ("Negate", "Abs"):
-        made = f"-{one}" if operation == "Negate" else f"abs({one})"
-        return f"(CASE WHEN {one} > {dialect.whole(_LOW)} THEN {made} END)"
+        result = f"-{one}" if operation == "Negate" else f"abs({one})"
+        return f"(CASE WHEN {one} > {dialect.whole(_LOW)} THEN {result} END)"
     sign = {"Add": "+", "Subtract": "-", "Multiply": "*"}[operation]
     wide = f"CAST({one} AS {dialect.wide}) {sign} CAST({two} AS {dialect.wide})"
     inside = f"{wide} >= CAST('{_LOW}' AS {dialect.wide}) AND {wide} <= CAST('{_HIGH}' AS {dialect.wide})"
@@ -58,8 +58,8 @@ def date_part(dialect: SqlDialect, part: str, value: str, kind: Kind) -> str:
 def long_text(dialect: SqlDialect, parts: list[str]) -> str:
     """Texts one after the other, where that is not very long."""
     size = " + ".join(f"CAST(octet_length({part}) AS BIGINT)" for part in parts)
-    made = dialect.as_text(" || ".join(dialect.letters(part) for part in parts))
-    return f"(CASE WHEN {size} <= {_LONGEST} THEN {made} END)"
+    text = dialect.as_text(" || ".join(dialect.letters(part) for part in parts))
+    return f"(CASE WHEN {size} <= {_LONGEST} THEN {text} END)"
 
 
 def cast(dialect: SqlDialect, value: str, kind: Kind, to: Kind) -> str | None:
@@ -88,12 +88,12 @@ def _parsed(dialect: SqlDialect, text: str, to: Kind) -> str | None:
         last = f"CASE {month} WHEN 2 THEN CASE WHEN ({year} % 4 = 0 AND {year} % 100 <> 0) OR {year} % 400 = 0 "
         last += "THEN 29 ELSE 28 END WHEN 4 THEN 30 WHEN 6 THEN 30 WHEN 9 THEN 30 WHEN 11 THEN 30 ELSE 31 END"
         valid = f"{year} >= 1 AND {month} BETWEEN 1 AND 12 AND {day} BETWEEN 1 AND ({last})"
-        made, pattern = f"CASE WHEN {valid} THEN make_date({year}, {month}, {day}) END", _DATE
+        date, pattern = f"CASE WHEN {valid} THEN make_date({year}, {month}, {day}) END", _DATE
     elif to == "whole":
-        made, pattern = f"CAST({letters} AS BIGINT)", "[+-]?[0-9]{1,18}"
+        date, pattern = f"CAST({letters} AS BIGINT)", "[+-]?[0-9]{1,18}"
     elif to == "double":
-        made, pattern = f"CAST({letters} AS {dialect.double})", "[+-]?[0-9]{1,15}([.][0-9]{1,15})?"
+        date, pattern = f"CAST({letters} AS {dialect.double})", "[+-]?[0-9]{1,15}([.][0-9]{1,15})?"
     else:
         return None
-    short = f"CASE WHEN {dialect.matches(letters, pattern)} THEN {made} END"
+    short = f"CASE WHEN {dialect.matches(letters, pattern)} THEN {date} END"
     return f"(CASE WHEN octet_length({text}) <= 40 THEN {short} END)"

@@ -72,13 +72,13 @@ class DuckDBSession(Session):
                 name=Words(name),
             )
         database, schema = (*self._home[: 2 - len(place)], *place)
-        found = ask(_TABLES, {"name": name, "database": database, "schema": schema}).fetchall()
-        if len(found) != 1:
+        tables = ask(_TABLES, {"name": name, "database": database, "schema": schema}).fetchall()
+        if len(tables) != 1:
             raise ArgumentError(
                 f"DuckDB has no table {shown(name)} that is stored in the database (a view, a file or a temporary "
                 "table is none): create a table of it."
             )
-        ((database, schema, identity, computed),) = found
+        ((database, schema, identity, computed),) = tables
         if computed:
             raise ArgumentError(f"{shown(name)} has a column that is computed when it is read: store it instead.")
         if ask("SELECT function_name FROM system.main.duckdb_functions() WHERE NOT internal").fetchall():

@@ -88,10 +88,10 @@ class PostgresSession(Session):
     def table(self, name: str, place: Sequence[str]) -> SourceTable:
         ask = self.connection.execute
         schemas = list(place[-1:]) or self._schemas
-        found = [(schema, *line) for schema in schemas for line in ask(_PLACE, (name, schema)).fetchall()]
-        if not found:
+        tables = [(schema, *line) for schema in schemas for line in ask(_PLACE, (name, schema)).fetchall()]
+        if not tables:
             raise ArgumentError(f"the database has no table {shown(name)}: name its schema too.")
-        schema, identity, allowed = found[0]
+        schema, identity, allowed = tables[0]
         if not allowed:
             raise _not_allowed(quoted(schema, name))
         tree = ask(_TREE, (identity,)).fetchall()

@@ -48,36 +48,38 @@ def judged(
     judge = Judge(session, backend)
     shared = [judge.source(one) for one in public]
     judge.public = frozenset().union(*(table.tree for table in shared))
-    found = judge.relation(op)
-    if not found.private:
+    relation = judge.relation(op)
+    if not relation.private:
         raise ArgumentError("every table of the view is public: nobody's data are in it.")
     if person is None:
         if persons:
             raise ArgumentError("person names columns of people, but rows are the unit: state unit=Person(...) too.")
-        why = found.once
+        why = relation.once
         if why:
             raise ArgumentError(f"a row may count more than once in this view, or for others: {why}. {_ROWS_CURE}")
-        return SafeView(found.sql, found.kinds, tuple(judge.tables.values()), found.unique, found.every)
-    judge.persons = _stated(judge, found, persons, person)
-    found = judge.relation(op)
-    if person not in found.owners:
+        return SafeView(relation.sql, relation.kinds, tuple(judge.tables.values()), relation.unique, relation.every)
+    judge.persons = _stated(judge, relation, persons, person)
+    relation = judge.relation(op)
+    if person not in relation.owners:
         raise ArgumentError(
             f"the view's column {shown(person)} is not the person column of its tables, passed on unchanged: select "
-            f"that column itself, under any name; its people are in {listed(sorted(found.owners)) or 'no column'}."
+            f"that column itself, under any name; its people are in {listed(sorted(relation.owners)) or 'no column'}."
         )
-    return SafeView(found.sql, found.kinds, tuple(judge.tables.values()), (), found.every and not found.once)
+    return SafeView(
+        relation.sql, relation.kinds, tuple(judge.tables.values()), (), relation.every and not relation.once
+    )
 
 
-def _stated(judge: Judge, found: Relation, persons: Mapping[str, str], person: str) -> dict[str, str]:
+def _stated(judge: Judge, relation: Relation, persons: Mapping[str, str], person: str) -> dict[str, str]:
     """The person column of each private table, by identity."""
-    made: dict[str, str] = {}
-    private = {table.identity: table for table in found.private}
+    stated: dict[str, str] = {}
+    private = {table.identity: table for table in relation.private}
     names = {name: table.identity for name, _, table in judge.tables.values()}
     names |= {".".join((*place, name)): table.identity for name, place, table in judge.tables.values()}
     if not persons and len(private) == 1:
-        if person not in found.bare:
+        if person not in relation.bare:
             raise ArgumentError(f"the view's column {shown(person)} is computed: select the column of people itself.")
-        table, column = found.bare[person]
+        table, column = relation.bare[person]
         return {table.identity: column}
     for name, column in persons.items():
         identity = names.get(name)
@@ -85,17 +87,17 @@ def _stated(judge: Judge, found: Relation, persons: Mapping[str, str], person: s
             raise ArgumentError(f"person names the table {shown(name)}, which is no private table of the view.")
         if column not in private[identity].columns:
             raise ArgumentError(f"person[{name!r}] names the column {shown(column)}, which the table lacks.")
-        for other, theirs in made.items():  # the table under another name, or one that shows rows of it
+        for other, theirs in stated.items():  # the table under another name, or one that shows rows of it
             if theirs != column and private[other].tree & private[identity].tree:
                 raise ArgumentError(
                     f"person[{name!r}] names the column {shown(column)}, and {shown(theirs)} for a table with the same "
                     "rows, so that they would be two people's: state one column."
                 )
-        made[identity] = column
-    missing = [table.name for identity, table in private.items() if identity not in made]
+        stated[identity] = column
+    missing = [table.name for identity, table in private.items() if identity not in stated]
     if missing:
         raise ArgumentError(
             f"person lacks the person column of {missing[0]}: state it, person={{'visits': 'patient'}}, or list the "
             "table in public=[...] where it holds nobody's data."
         )
-    return made
+    return stated

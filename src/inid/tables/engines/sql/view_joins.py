@@ -43,8 +43,8 @@ def joined(judge: "Judge", op: Any) -> "Relation":
         _link(judge, chain, link, f"j{at}")
     where = f" WHERE {' AND '.join(chain.conditions)}" if chain.conditions else ""
     parents = {
-        own: replace(relation, owners=frozenset(name for rel, name in chain.owners if rel == own))
-        for own, relation in chain.parents.items()
+        column: replace(relation, owners=frozenset(name for rel, name in chain.owners if rel == column))
+        for column, relation in chain.parents.items()
     }
     return judge.selected(chain.whole, chain.fields, op.values, chain.source + where, parents)
 
@@ -100,7 +100,7 @@ def _link(judge: "Judge", chain: _Chain, link: Any, alias: str) -> None:
 
 def _owning(judge: "Judge", chain: _Chain, link: Any, other: "Relation") -> set[tuple[Any, str]]:
     """The owners of the other side that are equal to one of this side; without one the join is of different people."""
-    found: set[tuple[Any, str]] = set()
+    owners: set[tuple[Any, str]] = set()
     for one in link.predicates:
         sides = [_field(side) for side in (one.left, one.right)] if operation(one) == "Equals" else []
         for mine, theirs in (sides, sides[::-1]) if len(sides) == 2 else ():
@@ -113,13 +113,13 @@ def _owning(judge: "Judge", chain: _Chain, link: Any, other: "Relation") -> set[
                     f"people are joined by {shown(mine[1])} and {shown(theirs[1])}, which are not of one type, or not "
                     "whole numbers, texts or dates: change the type in the table."
                 )
-            found.add(theirs)
-    if not found and judge.persons:
+            owners.add(theirs)
+    if not owners and judge.persons:
         raise ArgumentError(
             "two private tables are joined without an equality of their person columns, so that a row would depend on "
             "two people: add it to the join, people.pid == visits.patient, both columns as they are."
         )
-    return found
+    return owners
 
 
 def _keys(values: Values, chain: _Chain, link: Any, other: "Relation") -> list[str]:
@@ -127,7 +127,7 @@ def _keys(values: Values, chain: _Chain, link: Any, other: "Relation") -> list[s
 
     Of one kind: as doubles two whole numbers may be equal that are not.
     """
-    found = []
+    keys = []
     for one in link.predicates:
         if operation(one) != "Equals":
             continue
@@ -136,8 +136,8 @@ def _keys(values: Values, chain: _Chain, link: Any, other: "Relation") -> list[s
             if rel == link.table and _relations(mine) <= chain.fields.keys():
                 kind = other.kinds[name]
                 if kind in _TELL_APART and values.value(mine).kind == kind:
-                    found.append(name)
-    return list(dict.fromkeys(found))
+                    keys.append(name)
+    return list(dict.fromkeys(keys))
 
 
 def _field(op: Any) -> tuple[Any, str]:
@@ -148,7 +148,7 @@ def _relations(op: Any) -> set[Any]:
     """The relations whose columns a value reads."""
     if operation(op) == "Field":
         return {op.rel}
-    found: set[Any] = set()
+    relations: set[Any] = set()
     for child in op.__children__:
-        found |= _relations(child)
-    return found
+        relations |= _relations(child)
+    return relations

@@ -43,17 +43,17 @@ class Values:
 
     def value(self, op: Any) -> SqlColumn:
         """One value."""
-        made = self._value(op)
-        if len(made.sql) > _LONGEST:
+        typed = self._value(op)
+        if len(typed.sql) > _LONGEST:
             raise ArgumentError("an expression of the view is too long once it is guarded: use fewer steps.")
-        return made
+        return typed
 
     def truth(self, op: Any) -> str:
         """A condition."""
-        made = self.value(op)
-        if made.kind != "truth":
+        typed = self.value(op)
+        if typed.kind != "truth":
             raise _refused(op, "a condition is needed here")
-        return made.sql
+        return typed.sql
 
     def _value(self, op: Any) -> SqlColumn:
         name = operation(op)
@@ -82,10 +82,10 @@ class Values:
         columns = self._fields.get(op.rel)
         if columns is None or op.name not in columns:
             raise ArgumentError(f"the view reads the column {shown(op.name)} of a table that is not there.")
-        found = columns[op.name]
-        if found.kind == "other":
+        field = columns[op.name]
+        if field.kind == "other":
             raise ArgumentError(f"the column {shown(op.name)} has a type that is not read here: cast it in the table.")
-        return found
+        return field
 
     def _literal(self, op: Any) -> SqlColumn:
         value, dialect = op.value, self._dialect
@@ -111,22 +111,22 @@ class Values:
             return SqlColumn("NULL", "other")
         tests: dict[Kind, bool] = {"whole": dtype.is_integer(), "double": dtype.is_floating()}
         tests |= {"truth": dtype.is_boolean(), "text": dtype.is_string(), "date": dtype.is_date()}
-        found = [kind for kind, is_it in tests.items() if is_it]
-        if not found:
+        kinds = [kind for kind, is_it in tests.items() if is_it]
+        if not kinds:
             raise ArgumentError(
                 f"the view holds a missing {dtype}, which is not read here: use ibis.null('float64'), or one of the "
                 "types boolean, int64, string and date."
             )
-        return SqlColumn(self._dialect.nothing(found[0]), found[0])
+        return SqlColumn(self._dialect.nothing(kinds[0]), kinds[0])
 
     def _kind(self, op: Any, dtype: Any) -> Kind:
         """The kind of a type of Ibis's."""
         tests: dict[Kind, bool] = {"truth": dtype.is_boolean(), "whole": dtype.is_int64(), "double": dtype.is_float64()}
         tests |= {"text": dtype.is_string(), "date": dtype.is_date()}
-        found = [kind for kind, is_it in tests.items() if is_it]
-        if not found:
+        kinds = [kind for kind, is_it in tests.items() if is_it]
+        if not kinds:
             raise _refused(op, "cast to boolean, int64, float64, string or date")
-        return found[0]
+        return kinds[0]
 
     def _alike(self, op: Any, *columns: SqlColumn) -> list[SqlColumn]:
         """Values of one kind: whole numbers beside doubles are doubles, and nothing is of any kind."""
@@ -142,10 +142,10 @@ class Values:
         return SqlColumn(f"({self._dialect.as_double(column.sql, column.kind)})", "double")
 
     def _number(self, op: Any) -> SqlColumn:
-        found = self.value(op)
-        if found.kind not in ("whole", "double", "decimal"):
+        number = self.value(op)
+        if number.kind not in ("whole", "double", "decimal"):
             raise _refused(op, "a number is needed here")
-        return self._double(found) if found.kind == "decimal" else found
+        return self._double(number) if number.kind == "decimal" else number
 
     def _compared(self, op: Any) -> SqlColumn:
         one, two = self._alike(op, self.value(op.left), self.value(op.right))
@@ -157,19 +157,19 @@ class Values:
         return SqlColumn(f"({self.truth(op.left)} {operation(op).upper()} {self.truth(op.right)})", "truth")
 
     def _asked(self, op: Any) -> SqlColumn:
-        found, name = self.value(op.arg), operation(op)
+        operand, name = self.value(op.arg), operation(op)
         if name == "IsNan":
-            if found.kind != "double":
+            if operand.kind != "double":
                 raise _refused(op, "only doubles can be NaN")
-            here = self._dialect.is_number(found.sql)
-            return SqlColumn(f"(CASE WHEN {found.sql} IS NOT NULL THEN NOT ({here}) END)", "truth")
-        return SqlColumn(f"({found.sql} IS {'NOT ' if name == 'NotNull' else ''}NULL)", "truth")
+            here = self._dialect.is_number(operand.sql)
+            return SqlColumn(f"(CASE WHEN {operand.sql} IS NOT NULL THEN NOT ({here}) END)", "truth")
+        return SqlColumn(f"({operand.sql} IS {'NOT ' if name == 'NotNull' else ''}NULL)", "truth")
 
     def _chosen(self, op: Any) -> SqlColumn:
         name = operation(op)
         if name == "Coalesce":
-            made = self._alike(op, *map(self.value, op.arg))
-            return SqlColumn(f"coalesce({', '.join(column.sql for column in made)})", made[0].kind)
+            choices = self._alike(op, *map(self.value, op.arg))
+            return SqlColumn(f"coalesce({', '.join(column.sql for column in choices)})", choices[0].kind)
         if name == "NullIf":
             one, two = self._alike(op, self.value(op.arg), self.value(op.null_if_expr))
             return SqlColumn(f"(CASE WHEN {one.sql} = {two.sql} THEN NULL ELSE {one.sql} END)", one.kind)
@@ -183,9 +183,9 @@ class Values:
             else:
                 conditions = [self.truth(case) for case in cases]
             results, rest = list(op.results), op.default
-        made = self._alike(op, *(self.value(result) for result in (*results, rest)))
-        whens = " ".join(f"WHEN {test} THEN {own.sql}" for test, own in zip(conditions, made, strict=False))
-        return SqlColumn(f"(CASE {whens} ELSE {made[-1].sql} END)", made[0].kind)
+        choices = self._alike(op, *(self.value(result) for result in (*results, rest)))
+        whens = " ".join(f"WHEN {test} THEN {choice.sql}" for test, choice in zip(conditions, choices, strict=False))
+        return SqlColumn(f"(CASE {whens} ELSE {choices[-1].sql} END)", choices[0].kind)
 
     def _ranged(self, op: Any) -> SqlColumn:
         name = operation(op)
@@ -208,8 +208,8 @@ class Values:
                 for end, limit in zip(ends, limits, strict=True)
             ]
             return SqlColumn(f"(CASE {' '.join(tests)} ELSE {value.sql} END)", value.kind) if tests else value
-        made = self._alike(op, *map(self.value, op.arg))
-        return SqlColumn(f"{name.lower()}({', '.join(column.sql for column in made)})", made[0].kind)
+        operands = self._alike(op, *map(self.value, op.arg))
+        return SqlColumn(f"{name.lower()}({', '.join(column.sql for column in operands)})", operands[0].kind)
 
     def _joined(self, op: Any) -> SqlColumn:
         name, one, two = operation(op), self._number(op.left), self._number(op.right)
@@ -226,8 +226,8 @@ class Values:
         if value.kind == "whole" and name in ("Negate", "Abs"):
             return SqlColumn(guards.wholes(self._dialect, name, value.sql), "whole")
         number = self._double(value).sql
-        condition, made = (part.format(number) for part in guards.FUNCTIONS[name])
-        return SqlColumn(f"(CASE WHEN {condition} THEN {made} END)", "double")
+        condition, result = (part.format(number) for part in guards.FUNCTIONS[name])
+        return SqlColumn(f"(CASE WHEN {condition} THEN {result} END)", "double")
 
     def _text(self, op: Any) -> SqlColumn:
         name, dialect = operation(op), self._dialect
@@ -249,16 +249,16 @@ class Values:
         return SqlColumn(dialect.as_text(_TEXTS[name].format(letters)), "text")
 
     def _converted(self, op: Any) -> SqlColumn:
-        name, found = operation(op), self.value(op.arg)
+        name, operand = operation(op), self.value(op.arg)
         if name in _PARTS:
-            if found.kind not in ("date", "moment"):
+            if operand.kind not in ("date", "moment"):
                 raise _refused(op, "a date, or a time without a zone, is needed here")
-            return SqlColumn(guards.date_part(self._dialect, _PARTS[name], found.sql, found.kind), "whole")
+            return SqlColumn(guards.date_part(self._dialect, _PARTS[name], operand.sql, operand.kind), "whole")
         to: Kind = "date" if name == "Date" else self._kind(op, op.to)
-        made = guards.cast(self._dialect, found.sql, found.kind, to)
-        if made is None:
-            raise _refused(op, f"a {found.kind} cannot be cast to a {to} here")
-        return SqlColumn(made, to)
+        result = guards.cast(self._dialect, operand.sql, operand.kind, to)
+        if result is None:
+            raise _refused(op, f"a {operand.kind} cannot be cast to a {to} here")
+        return SqlColumn(result, to)
 
 
 def _refused(op: Any, cure: str) -> ArgumentError:

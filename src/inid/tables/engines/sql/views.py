@@ -79,9 +79,9 @@ class Judge:
         """One relation."""
         handlers = {
             "DatabaseTable": self._table,
-            "SelfReference": lambda own: self.relation(own.parent),
-            "JoinReference": lambda own: self.relation(own.parent),
-            "Sort": lambda own: self.relation(own.parent),
+            "SelfReference": lambda step: self.relation(step.parent),
+            "JoinReference": lambda step: self.relation(step.parent),
+            "Sort": lambda step: self.relation(step.parent),
             "Project": self._project,
             "Filter": self._filter,
             "DropColumns": self._drop_columns,
@@ -96,15 +96,15 @@ class Judge:
                 f"the view uses {name or type(op).__name__}, after which a row may depend on many people: query the "
                 "table itself, or a view of filters, computed columns, joins and unions of all rows."
             )
-        made = handlers[name](op)
-        self._require_names(made.kinds)
-        return made
+        judged = handlers[name](op)
+        self._require_names(judged.kinds)
+        return judged
 
     def _require_names(self, names: Iterable[str]) -> None:
         """Refuse names that the database takes for one: it would read the one column for the other."""
-        seen: dict[str, str] = {}
+        spellings: dict[str, str] = {}
         for name in names:
-            other = seen.setdefault(self.session.dialect.told_apart_by(name), name)
+            other = spellings.setdefault(self.session.dialect.told_apart_by(name), name)
             if other != name:
                 raise ArgumentError(
                     f"the view has the columns {shown(other)} and {shown(name)}, which the database takes for one: "
@@ -122,8 +122,8 @@ class Judge:
 
     def _table(self, op: Any) -> Relation:
         table = self.source(op)
-        made = ", ".join(f"{sql} AS {quoted(name)}" for name, (sql, _) in table.columns.items())
-        sql = f"SELECT {made} FROM {table.name}"
+        columns = ", ".join(f"{sql} AS {quoted(name)}" for name, (sql, _) in table.columns.items())
+        sql = f"SELECT {columns} FROM {table.name}"
         kinds = {name: kind for name, (_, kind) in table.columns.items()}
         bare = {name: (table, name) for name in kinds}
         if table.tree & self.public:
@@ -148,22 +148,24 @@ class Judge:
         parents: Mapping[Any, Relation],
     ) -> Relation:
         """Values of some relations; which of them are bare columns, and owners, follows from those of the parents."""
-        found = {name: Values(self.session.dialect, fields).value(value) for name, value in values.items()}
+        values_read = {name: Values(self.session.dialect, fields).value(value) for name, value in values.items()}
         types, bare, owners = {}, {}, set()
         for name, value in values.items():
-            own = value
-            while operation(own) == "Alias":
-                own = own.arg
-            if operation(own) == "Field":
-                parent = parents[own.rel]
-                if own.name in parent.types:
-                    types[name] = parent.types[own.name]
-                if own.name in parent.bare:
-                    bare[name] = parent.bare[own.name]
-                if own.name in parent.owners:
+            inner = value
+            while operation(inner) == "Alias":
+                inner = inner.arg
+            if operation(inner) == "Field":
+                parent = parents[inner.rel]
+                if inner.name in parent.types:
+                    types[name] = parent.types[inner.name]
+                if inner.name in parent.bare:
+                    bare[name] = parent.bare[inner.name]
+                if inner.name in parent.owners:
                     owners.add(name)
-        sql = f"SELECT {', '.join(f'{own.sql} AS {quoted(name)}' for name, own in found.items())} FROM {source}"
-        kinds = {name: own.kind for name, own in found.items()}
+        sql = (
+            f"SELECT {', '.join(f'{inner.sql} AS {quoted(name)}' for name, inner in values_read.items())} FROM {source}"
+        )
+        kinds = {name: inner.kind for name, inner in values_read.items()}
         return replace(made, sql=sql, kinds=kinds, types=types, bare=bare, owners=frozenset(owners))
 
     def _filter(self, op: Any) -> Relation:
@@ -175,8 +177,8 @@ class Judge:
     def _only(self, parent: Relation, names: Sequence[str]) -> Relation:
         sql = f"SELECT {', '.join(quoted(name) for name in names)} FROM ({parent.sql}) AS t0"
         kinds = {name: parent.kinds[name] for name in names}
-        types = {name: own for name, own in parent.types.items() if name in kinds}
-        bare = {name: own for name, own in parent.bare.items() if name in kinds}
+        types = {name: kind for name, kind in parent.types.items() if name in kinds}
+        bare = {name: kind for name, kind in parent.bare.items() if name in kinds}
         return replace(parent, sql=sql, kinds=kinds, types=types, bare=bare, owners=parent.owners & kinds.keys())
 
     def _drop_columns(self, op: Any) -> Relation:
@@ -215,8 +217,8 @@ class Judge:
                     raise ArgumentError(f"the view fills {shown(name)}, a {kind}, with a {filled.kind}: use its type.")
                 filled = SqlColumn(dialect.as_double(filled.sql, "whole"), "double")
             chosen.append(f"coalesce({quoted(name)}, {filled.sql}) AS {quoted(name)}")
-        types = {name: own for name, own in parent.types.items() if name not in op.replacements}
-        bare = {name: own for name, own in parent.bare.items() if name not in op.replacements}
+        types = {name: kind_of_column for name, kind_of_column in parent.types.items() if name not in op.replacements}
+        bare = {name: kind_of_column for name, kind_of_column in parent.bare.items() if name not in op.replacements}
         sql = f"SELECT {', '.join(chosen)} FROM ({parent.sql}) AS t0"
         return replace(parent, sql=sql, types=types, bare=bare)
 
@@ -233,8 +235,8 @@ class Judge:
         return Relation(
             sql,
             one.kinds,
-            {name: own for name, own in one.types.items() if two.types.get(name) == own},
-            {name: own for name, own in one.bare.items() if two.bare.get(name) == own},
+            {name: kind for name, kind in one.types.items() if two.types.get(name) == kind},
+            {name: kind for name, kind in one.bare.items() if two.bare.get(name) == kind},
             one.owners & two.owners,
             one.private + two.private,
             one.public + two.public,
