@@ -145,16 +145,16 @@ def _uniform_sum(blocks: list[_Block], deviation: float) -> _Sum:
     """The sum of uniform numbers given the steps."""
 
     def phi(u: Floats) -> Floats:
-        found = np.ones(u.size)
+        transform = np.ones(u.size)
         for block in blocks:
-            found *= block.product(lambda widths: np.sinc(np.multiply.outer(u, widths) / math.pi))
-        return found
+            transform *= block.product(lambda widths: np.sinc(np.multiply.outer(u, widths) / math.pi))
+        return transform
 
     def envelope(u: Floats) -> Floats:
-        found = np.ones(u.size)
+        transform = np.ones(u.size)
         for block in blocks:
-            found *= block.product(lambda widths: 1 / np.maximum(1.0, np.multiply.outer(u, widths)))
-        return found
+            transform *= block.product(lambda widths: 1 / np.maximum(1.0, np.multiply.outer(u, widths)))
+        return transform
 
     return _Sum(phi, envelope, lambda s: _log_mgf(blocks, s), deviation)
 
@@ -166,21 +166,21 @@ def _lattice_sum(blocks: list[_Block], deviation: float, step: float) -> _Sum:
         return np.multiply.outer(u, widths), np.multiply.outer(np.sin(u * step / 2), 2 * widths / step)
 
     def phi(u: Floats) -> Floats:
-        found = np.ones(u.size)
+        transform = np.ones(u.size)
         for block in blocks:
 
             def dirichlet(widths: Floats) -> Floats:
                 angle, bottom = kernels(u, widths)
                 return np.asarray(np.sin(angle) / bottom)
 
-            found *= block.product(dirichlet)
-        return found
+            transform *= block.product(dirichlet)
+        return transform
 
     def envelope(u: Floats) -> Floats:
-        found = np.ones(u.size)
+        transform = np.ones(u.size)
         for block in blocks:
-            found *= block.product(lambda widths: 1 / np.maximum(1.0, kernels(u, widths)[1]))
-        return found
+            transform *= block.product(lambda widths: 1 / np.maximum(1.0, kernels(u, widths)[1]))
+        return transform
 
     return _Sum(phi, envelope, lambda s: _log_mgf(blocks, s), deviation, step)
 
