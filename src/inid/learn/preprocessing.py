@@ -18,8 +18,8 @@ from inid.learn.bounds import Bounds, EncodedBounds, clip_to_bounds, read_bounds
 from inid.learn.inputs import entries, read_matrix, read_rows, remember_columns
 from inid.learn.parameters import estimator
 from inid.learn.public_units import MOST_ROWS, Units, column_sensitivity, cover_answers, exact_columns
-from inid.planning import plan_independent
-from inid.promises import Budget
+from inid.planning import plan, plan_independent
+from inid.promises import Budget, PureDP
 from inid.releasing import release
 from inid.tables import Table
 
@@ -106,12 +106,14 @@ class PrivateStandardScaler(OneToOneFeatureMixin, TransformerMixin, NoisyEstimat
         self._clip_bounds = self._read_bounds(width)
         rows = None if secret else data.shape[0]
         units = Units.of(*self._clip_bounds, rows, centre=True, scale=True)
-        noise = plan_independent(
-            column_sensitivity(width, relation),
-            budget,
-            mechanism=read_independent(self.mechanism),
-            allocation=self.allocation,
-        )
+        box = column_sensitivity(width, relation)
+        if self.mechanism == "staircase" or (
+            isinstance(budget, PureDP) and (self.mechanism, self.allocation) == ("auto", "optimal")
+        ):
+            noise = plan(box, budget, mechanism=self.mechanism, allocation=self.allocation)
+        else:
+            mechanism = read_independent(self.mechanism)
+            noise = plan_independent(box, budget, mechanism=mechanism, allocation=self.allocation)
         noise = cover_answers(noise, float(MOST_ROWS if rows is None else rows))
         answer = release(
             lambda: exact_columns(data.floats(), units, count=secret), noise, ledger, label=type(self).__name__

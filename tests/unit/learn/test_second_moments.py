@@ -228,3 +228,20 @@ def test_draws_for_intervals_have_the_law_of_the_noise():
     for i in range(noise.dimension):
         for j in range(i):
             assert (squares[i, j] > 0.04) == (block[i] == block[j])
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "add_remove", "replace"])
+def test_the_scaler_draws_its_sums_and_squares_jointly_under_a_pure_promise(relation):
+    """One row within the bounds moves no block farther than a step; Laplace noise has twice the squared error."""
+    low, high = np.array([0.0, -1.0]), np.array([4.0, 1.0])
+    rows = np.random.default_rng(3).uniform(low, high, (50, 2))
+    plans = {
+        name: learn.PrivateStandardScaler(inid.PureDP(1.0), bounds=(low, high), neighbours=relation, mechanism=name)
+        .fit(rows)
+        .plan_
+        for name in ("auto", "laplace")
+    }
+    assert plans["auto"].mechanism == "staircase"
+    assert plans["auto"].error < 0.5 * plans["laplace"].error
+    assert plans["auto"].sensitivity == plans["laplace"].sensitivity
+    plans["auto"].verify()
