@@ -217,7 +217,6 @@ SLOW = [
     "UMT5ForConditionalGeneration",
     "UltrabertForMaskedLM",
     "UniSpeechForSequenceClassification",
-    "UniSpeechSatForSequenceClassification",
     "VaultGemmaForCausalLM",
     "ViTMSNForImageClassification",
     "Wav2Vec2ForSequenceClassification",
