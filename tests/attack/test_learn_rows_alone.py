@@ -23,7 +23,6 @@ from internals import module_with
 
 coordinate_descent = module_with("inid.learn", "Descent")
 k_means = module_with("inid.learn", "cluster_sensitivity")
-narrower_bounds = module_with("inid.learn", "release_narrowed")
 _GammaLoss = module_with("inid.learn", "PrivatePoissonRegressor")._GammaLoss
 _PoissonLoss = module_with("inid.learn", "PrivatePoissonRegressor")._PoissonLoss
 _Limits = module_with("inid.learn", "PrivatePCA")._Limits
@@ -89,7 +88,6 @@ def exact(model, X, y=None, released=drawn):
         patch.multiple(coordinate_descent, add_noise=kept.add, PreparedNoise=kept.prepared),
         patch.object(releasing, "add_noise", kept.add),
         patch.object(k_means, "add_noise", kept.add),
-        patch.object(narrower_bounds, "add_noise", kept.add),
     ):
         model.fit(X) if y is None else model.fit(X, y)
     return np.concatenate(kept.exact)
