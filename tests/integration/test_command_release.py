@@ -9,7 +9,7 @@ import pytest
 import inid
 from command_line import COLUMNS, HIDDEN, QUESTION, folder, run, sqlite_charges
 from inid import tables
-from inid.tables.engines import Engine
+from inid.tables.engines import DuckDB
 from internals import module_with
 from needs import needs
 
@@ -221,7 +221,7 @@ def test_an_engine_that_fails_says_so_without_data_and_that_the_charge_stands(fo
     def fails(*_args):
         raise tables.EngineError("the engine could not run the query.")
 
-    monkeypatch.setattr(Engine, "run", fails)
+    monkeypatch.setattr(DuckDB, "run", fails)
     result = run(f"release {QUESTION} --epsilon 1 --ledger b.db")
     assert result.exit_code == 6
     assert "Charge 1 of the ledger stands" in result.stderr
