@@ -17,6 +17,7 @@ from inid import figures
 from inid.arguments import Floats, listed, real, shown
 from inid.errors import ArgumentError
 from inid.noise.grid_noise import grid
+from inid.planning import half_width
 from inid.planning.noise_plan import aligned
 from inid.report import ColumnFacts, Dimension, Estimate, EstimateBlock, PlanSummary, ReportInputs
 from inid.report.wording import plain_number
@@ -293,14 +294,16 @@ def plain_totals(block: EstimateBlock, axes: tuple[int, ...]) -> list[Total]:
     return [Total(float(value)) for value in _arranged(block, numbers, axes).sum(axis=1)]
 
 
-def independent_totals(block: EstimateBlock, axes: tuple[int, ...], release: "Release", level: float) -> list[Total]:
-    """The same of numbers that were released one by one, each with a noise of its own, with exact intervals.
+def independent_totals(
+    block: EstimateBlock, axes: tuple[int, ...], release: "Release", level: float, start: int
+) -> list[Total]:
+    """The same of numbers that were released one by one, from `start` on, with exact intervals: each has its own noise.
 
     Gaussian noises add up to a Gaussian one, and of Laplace noises the law of the sum is known (`laplace_sums`). What
     each number was rounded by to the grid of its noise is added.
     """
-    if release.plan.mechanism not in ("gaussian", "laplace"):
-        return plain_totals(block, axes)
+    if release.plan.blocks:
+        return _joint_totals(block, axes, release, level, start)
     unit = 1.0 if release.plan.mechanism == "gaussian" else np.sqrt(2.0)
     scales = _arranged(block, [(row.std or 0.0) / unit for row in block.estimates], axes)
     totals = []
@@ -308,6 +311,20 @@ def independent_totals(block: EstimateBlock, axes: tuple[int, ...], release: "Re
         std = float(np.sqrt(np.sum((unit * noise_scales) ** 2)))
         reach = -float(ndtri((1 - level) / 2)) * std if unit == 1.0 else quantile(noise_scales, level)
         reach += float(np.sum(grid(noise_scales[noise_scales > 0]))) / 2
+        totals.append(Total(total.estimate, total.estimate - reach, total.estimate + reach, std))
+    return totals
+
+
+def _joint_totals(
+    block: EstimateBlock, axes: tuple[int, ...], release: "Release", level: float, start: int
+) -> list[Total]:
+    """The same of numbers with staircase noise, by the law of how it was drawn."""
+    numbers = _arranged(block, range(start, start + len(block.estimates)), axes).astype(int)
+    totals = []
+    for total, places in zip(plain_totals(block, axes), numbers, strict=True):
+        weights = np.zeros(release.plan.dimension)
+        weights[places] = 1.0
+        std, reach = float(np.linalg.norm(release.plan.std[places])), half_width(release.plan, weights, level)
         totals.append(Total(total.estimate, total.estimate - reach, total.estimate + reach, std))
     return totals
 

@@ -37,7 +37,7 @@ def everything(**facts):
 
 def test_the_contract_of_the_documentation_runs():
     query = everything()
-    plan = query.plan(BUDGET, tolerance={"age": 1, "income": 500})
+    plan = query.plan(BUDGET, tolerance={"age": 1, "income": 500}, mechanism="gaussian")
     ledger = inid.Ledger(total=BUDGET)
     result = query.release(plan, ledger=ledger, label="people")
     assert [record.label for record in ledger.history()] == ["people"]
@@ -75,13 +75,13 @@ def test_a_plan_of_another_order_is_that_of_the_weighted_sums():
         count=True, sum=["age"], mean=["age"]
     )
     wanted = {"count": 0.05, "sum": 30, "mean": 0.5}
-    plan = query.plan(BUDGET, tolerance=wanted, order=1)
+    plan = query.plan(BUDGET, tolerance=wanted, order=1, mechanism="laplace")
     assert plan.noise.order == 1
     # The count is 1/0.05 for itself, 50/30 for the sum, whose middle is 50, and (25/100)/(1/2) for the mean; the
     # centred sum is 1/30 and (1/100)/(1/2). Errors of order 1 add up.
     assert plan.noise.weights.tolist() == pytest.approx([20 + 50 / 30 + 1 / 2, 1 / 30 + 1 / 50])
     assert math.isclose(sum(entry.share for entry in plan.statistics), sum(plan.noise.shares), rel_tol=1e-9)
-    assert plan.error < query.plan(BUDGET, tolerance=wanted, order=1, allocation="spr").error
+    assert plan.error < query.plan(BUDGET, tolerance=wanted, order=1, allocation="spr", mechanism="laplace").error
     assert "error of order 1" in str(plan)
     query.release(plan)
     with pytest.raises(inid.ArgumentError, match="order"):
@@ -90,7 +90,9 @@ def test_a_plan_of_another_order_is_that_of_the_weighted_sums():
 
 def test_the_plan_says_when_there_is_nothing_to_gain():
     table = tables.Table(frame(), bounds=BOUNDS, missing={"age": 0, "income": 0}, neighbours="replace", rows=50)
-    plan = table.statistics(mean=["age", "income"]).plan(BUDGET)  # both to one per cent of their range
+    plan = table.statistics(mean=["age", "income"]).plan(
+        BUDGET, mechanism="laplace"
+    )  # both to one per cent of their range
     assert plan.remark == "Nothing to gain: an equal split is already optimal here."
     assert plan.remark in str(plan)
     other = table.statistics(mean=["age", "income"]).plan(BUDGET, tolerance={"age": 5, "income": 500})
@@ -155,7 +157,7 @@ def test_keys_without_rows_appear_with_zero_and_other_keys_are_left_out():
 def test_small_cells_give_wide_finite_intervals_within_the_bounds(rows):
     table = tables.Table(frame(rows), bounds=BOUNDS)
     query = table.statistics(mean=["age"], variance=["age"], std=["income"], covariance=["age", "income"])
-    plan = query.plan(inid.PureDP(0.01))
+    plan = query.plan(inid.PureDP(0.01), mechanism="laplace")
     with inid.testing.unsafe_seed(3):
         for _ in range(20):
             for row in query.release(plan).answers:

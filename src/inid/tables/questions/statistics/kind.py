@@ -472,8 +472,19 @@ class Statistics(StatisticsQuestion, Question):
     ) -> Sequence[Total] | None:
         """Counts have noises of their own; groups may share people, so those do not add up."""
         if block.statistic in ("count", "histogram"):
-            return independent_totals(block, axes, release, level)
+            return independent_totals(block, axes, release, level, self._start_of(block))
         return plain_totals(block, axes) if block.statistic == "sum" else None
+
+    def _start_of(self, block: EstimateBlock) -> int:
+        """The place, among the released sums, of the first number of a count or histogram."""
+        asked = (
+            one
+            for one in self.layout.statistics
+            if (one.kind, ",".join(one.columns)) == (block.statistic, block.column)
+        )
+        statistic = next(asked)
+        item = statistic.count if statistic.histogram is None else statistic.histogram
+        return sum(len(one.names) for one in self.layout.items[:item]) * len(self.cells)
 
     def facts(self, plan: Any, rows: Sequence[Answer], level: float) -> list[tuple[str, str]]:
         kinds = ["count"] if self.count else []
