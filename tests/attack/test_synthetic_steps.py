@@ -16,7 +16,7 @@ import inid
 from inid import tables
 from inid.noise import current_source
 from inid.releasing import AddNoise, Release
-from inid.tables.engines import Engine
+from inid.tables.engines import Pandas
 from inid.tables.questions.synthetic import Blocks, FirstStep, Steps
 from inid.testing import audit_epsilon, unsafe_seed
 from internals import module_with
@@ -338,8 +338,8 @@ def test_the_charge_comes_before_the_first_look_and_is_all_of_an_empty_ledger(mo
     facts = {"relation": "add_remove", "person": False, "where": False, "other": "cell"}
     query = query_of(BASE, [1, 1, 2], **facts)
     ledger, seen = inid.Ledger(total=PROMISE), []
-    run = Engine.run
-    monkeypatch.setattr(Engine, "run", lambda *args: (seen.append(len(ledger.history())), run(*args))[1])
+    run = Pandas.run
+    monkeypatch.setattr(Pandas, "run", lambda *args: (seen.append(len(ledger.history())), run(*args))[1])
     query.release(query.plan(PROMISE), ledger)
     assert seen == [1]
     assert not ledger.can_afford(inid.GaussianDP(1e-3))

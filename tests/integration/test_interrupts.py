@@ -51,7 +51,7 @@ MOMENTS = {
     "planning": ("import inid.cli.commands.release as r; at(r, 'plan_job')", False),
     "before the charge": ("import inid; at(inid.Ledger, 'charge')", False),
     "after the charge": ("import inid; at(inid.Ledger, 'charge', before=False)", True),
-    "summing": ("import inid.tables.engines.base as r; at(r.Engine, 'run')", True),
+    "summing": ("from inid.tables.engines import DuckDB; at(DuckDB, 'run')", True),
     "noise": ("from inid.noise import RandomSource; at(RandomSource, 'fill')", True),
     "printing": ("import inid.cli.commands.release as r; at(r, 'print_estimates')", True),
     "the last lines": ("import inid.cli.commands.release as r; at(r, 'print_gain')", True),

@@ -11,7 +11,7 @@ from inid import tables
 from inid.numbers import decimal_fraction
 from inid.planning import whole_of
 from inid.tables import record_digest
-from inid.tables.engines import Engine
+from inid.tables.engines import Pandas
 from inid.testing import unsafe_seed
 from internals import module_with
 from published_people import table
@@ -65,8 +65,8 @@ def test_they_take_their_share_and_all_fits_an_empty_ledger_of_the_promise_as_on
 
 def test_no_table_is_read_before_the_charge(monkeypatch):
     pub, ledger, seen = publication(), inid.Ledger(total=PROMISE), []
-    run = Engine.run
-    monkeypatch.setattr(Engine, "run", lambda *args: (seen.append(len(ledger.history())), run(*args))[1])
+    run = Pandas.run
+    monkeypatch.setattr(Pandas, "run", lambda *args: (seen.append(len(ledger.history())), run(*args))[1])
     plan = pub.plan(PROMISE, share=SHARE)
     pub.release(plan, ledger)
     assert set(seen) == {1}
