@@ -40,19 +40,19 @@ def private_table() -> Picture:
         picture.text(362, y + 4, f"{value:,.0f}" if kind != "age" else f"{value:.1f}", color=SOFT)
     picture.text(450, 28, "Expected error for one promise", size=15)
     rows = question().plan(PROMISE, tolerance={"age": 1, "income": 500}).noise.compare()
-    least = rows.row("laplace", "optimal").error
+    least = rows.row("staircase", "optimal").error
     for row, (mechanism, name, words, color) in enumerate(
         (
-            ("laplace", "optimal", "planned by inid", BLUE),
-            ("laplace", "spr", "equal split of the budget", ORANGE),
+            ("staircase", "optimal", "planned by inid", BLUE),
+            ("staircase", "spr", "equal split of the budget", ORANGE),
             ("gaussian", "spr", "equal split, Gaussian noise", GREY),
         )
     ):
         y = 62 + 46 * row
         ratio = rows.row(mechanism, name).error / least
         picture.text(450, y, words, color=SOFT)
-        picture.bar(450, y + 6, 48 * ratio, 14, color)
-        picture.text(456 + 48 * ratio, y + 18, f"x {ratio:.1f}")
+        picture.bar(450, y + 6, 36 * ratio, 14, color)
+        picture.text(456 + 36 * ratio, y + 18, f"x {ratio:.1f}")
     picture.text(
         20, 238, "Made-up people, epsilon = 1, delta = 1e-6, tolerance 1 year and 500 of income.", size=12, color=SOFT
     )
@@ -263,7 +263,8 @@ def two_worlds() -> Picture:
     picture.text(20, 28, "What may be published, with you in the table and without you", size=15)
     picture.line([(60, 190), (700, 190)], INK, width=1)
     one = 45  # how far one person moves the answer, in points of the picture
-    scale = one * float(inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=0.5)).scales[0])
+    plan = inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=0.5), mechanism="laplace")
+    scale = one * float(plan.scales[0])
     for middle, color in ((350, BLUE), (350 + one, ORANGE)):
         points = [(x, 190 - 140 * math.exp(-abs(x - middle) / scale)) for x in range(60, 701, 5)]
         picture.area([(60, 190), *points, (700, 190)], color, opacity=0.18)
@@ -282,7 +283,7 @@ def audit() -> Picture:
     picture = Picture(
         760, 280, "Certified delta over epsilon of a plan, and the exact curve of noise that is too small"
     )
-    plan = inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=1.0))
+    plan = inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=1.0), mechanism="laplace")
     grid = [0.02 * k for k in range(101)]
 
     def spot(epsilon: float, delta: float) -> tuple[float, float]:
@@ -292,7 +293,7 @@ def audit() -> Picture:
         picture.line([spot(0, delta), spot(2, delta)], RULE)
         picture.text(60, spot(0, delta)[1] + 4, f"{delta:g}", at="end", size=12, color=SOFT)
     good = [(e, float(plan.delta(epsilon=e))) for e in grid]
-    halved = inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=2.0))  # the noise that is half as large
+    halved = inid.plan(inid.Sensitivity.box([1.0]), inid.PureDP(epsilon=2.0), mechanism="laplace")  # half the noise
     bad = [(e, float(halved.delta(epsilon=e))) for e in grid]
     picture.line([spot(*p) for p in good], BLUE, width=3)
     picture.line([spot(*p) for p in bad], ORANGE, width=2, dash="6 4")
@@ -311,7 +312,7 @@ def evidence() -> Picture:
     )
     picture.text(20, 28, "Record and replay: what one person's change costs, of what was charged", size=15)
     people = pd.DataFrame({"age": [30.0, 41.0, 57.0, 64.0] * 10})
-    made = inid.plan(inid.Sensitivity.box([1.0, 100.0]), inid.PureDP(epsilon=1.0))
+    made = inid.plan(inid.Sensitivity.box([1.0, 100.0]), inid.PureDP(epsilon=1.0), mechanism="laplace")
 
     def release(frame: pd.DataFrame, *, clips: bool) -> inid.Release:
         ages = frame["age"].where(np.isfinite(frame["age"]), 0.0)
@@ -342,7 +343,7 @@ def migration() -> Picture:
     )
     s = inid.Sensitivity.box([x / 10_000 for x in sizes], labels=names)
     made = {
-        name: inid.plan(s, inid.PureDP(epsilon=1.0), tolerance=tolerances, allocation=name)
+        name: inid.plan(s, inid.PureDP(epsilon=1.0), tolerance=tolerances, mechanism="laplace", allocation=name)
         for name in ("optimal", "spr")
     }
     worst = max(float(x) / t for x, t in zip(made["spr"].scales, tolerances, strict=True))
