@@ -147,6 +147,11 @@ PROVOKED = {
     "people_missing": lambda: planned(count_distinct=True),
     "nothing_asked": planned,
     "total_alone": lambda: planned(marginals=[[]], domains={"sex": ["F", "M"]}),
+    "sampling_unknown": lambda: planned(marginals=1, drawn=0.02, **SEXES),
+    "sampling_of_rows": lambda: planned(count=True, by={"sex": ["F", "M"]}, person="user_id", max_rows=2, drawn=0.02),
+    "parts_unproved": lambda: planned(
+        question={"n": {"count": True}, "most": {"choose": {"sex": ["F", "M"]}}}, rho=3, mechanism="gaussian"
+    ),
     "alone": lambda: planned(choose={"sex": ["F", "M"]}, mean=["age"]),
     "goes_with": lambda: planned(count=True, max_keys=2),
     "rows_or_people": lambda: planned(choose={"sex": ["F", "M"]}, count=True, count_distinct=True),

@@ -60,6 +60,7 @@ FACTS = {
     "weights": by_column(ABOVE, 1),
     "allocation": st.sampled_from(["iid", "spr"]),
     "too_noisy": SHARES | st.just("off"),
+    "drawn": SHARES,
     "called": st.just({"age": "Age, years", "sex:1": "men = M", "0:3": "a; b"}) | st.just({"sex": "gender"}),
     "rows_are": st.sampled_from(["people", "single homes"]),
 }

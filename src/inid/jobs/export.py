@@ -159,7 +159,9 @@ def _total(job: Job, question: TableQuestion) -> str:
 def _written_results(job: Job) -> list[str]:
     outputs, several = job.outputs, "" not in job.parts
     form = _form(job)
-    lines = [f"frame = {_call('result.to_frame', [], form) if form else 'result.frame'}"]
+    sampled = outputs.drawn is not None
+    lines = [f"result = result.with_sampling_error(drawn={short(float(outputs.drawn))!r})"] if sampled else []
+    lines += [f"frame = {_call('result.to_frame', [], form) if form else 'result.frame'}"]
     lines += ["print(result)" if several else "print(frame)"]
     recorded: dict[str, dict[str, Any]] = {}
     for name, part in job.parts.items():

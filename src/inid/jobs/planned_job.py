@@ -22,6 +22,7 @@ from inid.schema import Naming
 from inid.tables import Publication, PublicationPlan
 from inid.tables.engines import Engine
 from inid.tables.plan import Plan, delta_remarks
+from inid.tables.publication import sampled_queries
 from inid.tables.query import Query
 
 
@@ -112,6 +113,8 @@ def plan_job(job: Job, name_of: Naming = str, source: Engine | None = None) -> P
             check_combinations(job.parts[name].outputs.combine, query_part, name_of)
     if job.outputs.called:
         check_display_names(name_of("called"), job.outputs.called, queries_of(query))
+    if job.outputs.drawn is not None:
+        sampled_queries({name: part.question for name, part in queries_of(query).items()})
     address = job.ledger.ledger
     ledger: Any = None if address is None else stored_settings(address, job.ledger.name or "default")
     # The ledger's relation is taken where the table states none.

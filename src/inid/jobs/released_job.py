@@ -87,8 +87,18 @@ class ReleasedJob:
         record = dict(self.record)
         if "answers" in record:
             record["results"] = record.pop("answers")
+        if self.planned.job.outputs.drawn is not None:
+            record |= self._sampled
         release: dict[str, Any] = record.pop("release", {})
         return {"command": "release"} | self.plan_record | state | record | release
+
+    @property
+    def _sampled(self) -> dict[str, Any]:
+        """What a program reads beside the record: the answers with intervals that cover the sampling error too."""
+        answers = {
+            name: [one.to_dict() for one in as_estimates(part.result.answers)] for name, part in self.parts.items()
+        }
+        return {"drawn": float(self.planned.job.outputs.drawn), "sampled": answers.get("", answers)}
 
     def csv(self, style: CsvStyle = FOR_PROGRAMS) -> str:
         """The published numbers as a CSV file; those of several questions after each other."""
@@ -238,11 +248,11 @@ def _charged_ledger(
 
 def _published(planned: PlannedJob, charge: OneCharge) -> Result | PublicationResult:
     query: Any = planned.query  # and the plan is one of its own
-    level, label = planned.job.outputs.level, planned.job.ledger.label or ""
+    level, label, drawn = planned.job.outputs.level, planned.job.ledger.label or "", planned.job.outputs.drawn
     result: Result | PublicationResult = query.release(
         planned.plan, ledger=charge, label=label, level=0.95 if level is None else float(level)
     )
-    return result
+    return result if drawn is None else result.with_sampling_error(float(drawn))
 
 
 def _state(ledger: Ledger) -> LedgerState | None:
@@ -262,6 +272,7 @@ class PublishedBefore:
     things: str = "rows"
     only: str = ""
     columns: Sequence[ColumnFacts] = ()
+    sampled: str = ""
 
 
 def read_published(record: Mapping[str, Any]) -> dict[str, PublishedBefore]:

@@ -368,11 +368,13 @@ def publication_page(
         )
         for at, inputs in enumerate(every, start=1)
     ]
+    sampled = any(inputs.sampled for inputs in every)
     shown = [
         {
             "name": name,
             "title": inputs.title,
             "only": inputs.only,
+            "covered": (inputs.sampled or "Each range covers the noise alone.") if sampled and inputs.blocks else "",
             "things": inputs.things,
             "answers": answers_part(inputs),
             "tables": estimate_tables(inputs.blocks, inputs.things, f"part-{at}-table"),
@@ -385,12 +387,14 @@ def publication_page(
         }
         for at, (name, inputs) in enumerate(parts.items(), start=1)
     ]
+    each = "What a range covers is said with its question." if sampled else ""
+    notes = estimate_notes(blocks, first.level, first.too_noisy, first.things, columns, each) if blocks else ""
     body = rendered(
         "publication.html",
         heading=heading(title, every),
         contents=contents(every, entries),
         promise=promise_section(first, budget),
-        notes=estimate_notes(blocks, first.level, first.too_noisy, first.things, columns) if blocks else "",
+        notes=notes,
         parts=shown,
         promised=definition_list(promise_terms(budget)),
         worse=worse,

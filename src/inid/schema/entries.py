@@ -263,6 +263,18 @@ register(
         note="How often the printed intervals hold the exact value: 0.95 is 19 times out of 20.",
     ),
     Key(
+        "drawn",
+        Number("a share of the population between 0 and 1, such as 0.02", lambda x: 0 < float(x) < 1),
+        "SHARE",
+        "The share of the population in the table, if it is a simple random sample of it: intervals of counts, sums "
+        "and means then cover the sampling error too.",
+        "output",
+        "Drawn share of the population",
+        example="0.02",
+        note="If the table is a simple random sample, the share of the population that is in it. Ranges of counts, "
+        "sums and means then cover the sampling error too. It costs nothing.",
+    ),
+    Key(
         "combine",
         Formulas("give each combination a name, for example gap=count(sex='F') - count(sex='M')"),
         "NAME=FORMULA;...",

@@ -91,6 +91,18 @@ MESSAGES: Mapping[str, Message] = {
         "a table over no column is the total alone: ask for {the[count]} or {the[mean]} without tables, or name "
         "columns."
     ),
+    "sampling_unknown": _both(
+        "the sampling error is known for {the[count]}, {the[sum]}, {the[mean]} and {the[histogram]} in a single "
+        "grouping alone: leave {the[drawn]} out."
+    ),
+    "sampling_of_rows": _both(
+        "rows of one person are drawn together, so that they are no simple random sample: leave {the[drawn]} out, or "
+        "state 1 for {the[max_rows]}."
+    ),
+    "parts_unproved": _both(
+        "the parts of these questions are not proved to keep the promise together, since some have Laplace noise "
+        "alone: state {the[epsilon]}, with {the[delta]} or without, or {the[mu]} in the place of {the[rho]}."
+    ),
     "alone": _both("{own} cannot be combined with other statistics; use a separate release."),
     "goes_with": _both("{argument} goes with {own}: leave it out here."),
     "rows_or_people": _both("{own} counts rows or people: state {the[count]} or {the[count_distinct]}."),

@@ -323,7 +323,7 @@ def release_part(outcome: Outcome, before: Mapping[str, PublishedBefore] | None 
     released, published, note = outcome.released, before or {}, ""
     if released is not None:
         published = {
-            name: PublishedBefore(one.blocks, one.level, one.answers, one.things, one.only, one.columns)
+            name: PublishedBefore(one.blocks, one.level, one.answers, one.things, one.only, one.columns, one.sampled)
             for name, one in released.reports.items()
         }
         if released.may_be_full:
@@ -334,7 +334,15 @@ def release_part(outcome: Outcome, before: Mapping[str, PublishedBefore] | None 
     parts = [
         (
             name,
-            estimates_section(one.blocks, one.level, TOO_NOISY, things=one.things, only=one.only, columns=one.columns)
+            estimates_section(
+                one.blocks,
+                one.level,
+                TOO_NOISY,
+                things=one.things,
+                only=one.only,
+                columns=one.columns,
+                sampled=one.sampled,
+            )
             if one.blocks
             else "",
         )

@@ -409,7 +409,7 @@ def report_inputs(result: "Result", page: "PageFacts") -> ReportInputs:
         only="" if question.view.where is None else str(question.view.where),
         answers=answers,
         lead=question.lead,
-        sampled=sampling_in_words(result.level, result.drawn),
+        sampled=sampling_in_words(result),
     )
 
 
@@ -482,15 +482,24 @@ def other_keys_in_words(other: str) -> str:
     return f"rows with other keys, or none, {'count in a cell of their own' if other == 'cell' else 'are left out'}"
 
 
-def sampling_in_words(level: float, drawn: float | None) -> str:
+def sampling_in_words(result: "Result") -> str:
     """What intervals hold that cover the sampling error too, and on which condition; empty for those of noise alone."""
-    if drawn is None:
+    kinds = result.question.sampled_kinds
+    if result.drawn is None:
         return ""
-    share = f" of {100 * drawn:.4g} % of the population" if drawn else ""
+    if not kinds:
+        return "Each range covers the noise alone: of these numbers no sampling error is known, or there is none."
+    counted = any(kind in COUNTED for kind in kinds)
+    sums = [word for word, is_asked in (("count", counted), ("sum", "sum" in kinds)) if is_asked]
+    means = ["mean"] if "mean" in kinds else []
+    aims = [f"the {' or '.join(sums)} that a sample of this size is expected to have"] if sums else []
+    aims += ["the mean of the population"] if means else []
+    share = f" of {100 * result.drawn:.4g} % of the population" if result.drawn else " of the population"
+    others = any(answer.statistic not in kinds for answer in result.answers)
     return (
-        f"Each range of a count, a sum or a mean covers the noise and the sampling error: it holds the number of the "
-        f"population with probability about {100 * level:.4g} %, if the table is a simple random sample{share}. Ranges "
-        "of other statistics cover the noise alone."
+        f"Each range of a {' or '.join([*sums, *means])} covers the noise and the sampling error: with probability "
+        f"about {100 * result.level:.4g} %, it holds {', or '.join(aims)}, if the table is a simple random "
+        f"sample{share}.{' Other ranges cover the noise alone.' if others else ''}"
     )
 
 

@@ -54,6 +54,7 @@ from inid.tables.verification import PUBLICATION_FORMAT
 
 if TYPE_CHECKING:
     from inid.accounting import Ledger
+    from inid.tables.question import Question
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,6 +220,31 @@ class PublicationResult(Mapping[str, Result]):
     def may_be_full(self) -> bool:
         """Whether a released count may be at the limit on the table's rows, within the reach of its noise."""
         return any(result.may_be_full for result in self.values())
+
+    def with_sampling_error(self, drawn: float = 0.0) -> "PublicationResult":
+        """The same answers with intervals that cover the sampling error too, as `Result.with_sampling_error` has them.
+
+        Queries whose sampling error is not known keep their intervals, which cover the noise alone.
+
+        Args:
+            drawn: The public share of the population that was drawn, such as 0.02; 0 errs on the wide side.
+
+        Raises:
+            ArgumentError: The sampling error of no query is known.
+
+        >>> import inid, pandas
+        >>> t = inid.tables.Table(pandas.DataFrame({"age": [31.0, 44.0] * 500}), bounds={"age": (0, 100)})
+        >>> asked = inid.tables.Publication(ages=t.statistics(mean=["age"]), middle=t.quantiles({"age": [0.5]}))
+        >>> made = asked.release(asked.plan(inid.ApproxDP(1.0, 1e-6), share={"middle": "1/2"}))
+        >>> sampled = made.with_sampling_error(drawn=0.02)
+        >>> sampled["ages"].answers[0].upper > made["ages"].answers[0].upper
+        True
+        """
+        known = sampled_queries({name: result.question for name, result in self.items()})
+        results = {
+            name: result.with_sampling_error(drawn) if name in known else result for name, result in self.items()
+        }
+        return PublicationResult(self.plan, results)
 
     @cached_property
     def frame(self) -> Any:
@@ -434,7 +460,8 @@ class Publication:
         if not plans:
             raise BudgetError(
                 f"the parts of these queries are not proved to keep {budget} together, since some have Laplace noise "
-                "alone: promise PureDP(epsilon), GaussianDP(mu) or ApproxDP(epsilon, delta)."
+                "alone: promise PureDP(epsilon), GaussianDP(mu) or ApproxDP(epsilon, delta).",
+                code="parts_unproved",
             )
         notes = []
         for name, query in queries.items():
@@ -626,6 +653,21 @@ def _error(numbers: list[PlannedNumber], targets: list[float]) -> float:
     if not error and any(number.std for number in numbers):
         raise RangeError("what its error is worth beside the others is below the smallest float: promise more.")
     return error
+
+
+def sampled_queries(questions: Mapping[str, "Question"]) -> list[str]:
+    """The queries whose sampling error is known; refused where there is none."""
+    known, obstacles = [], []
+    for name, question in questions.items():
+        try:
+            question.check_sample()
+        except ArgumentError as obstacle:
+            obstacles.append(obstacle.within(name) if name else obstacle)
+        else:
+            known.append(name)
+    if not known:
+        raise obstacles[0]
+    return known
 
 
 def of_query(stated: Mapping[str, Any] | None, name: str, queries: Mapping[str, object], what: str) -> Any:

@@ -243,8 +243,14 @@ class Question(PublicFacts, ABC):
     def check_sample(self) -> None:
         """Refuse rows of which no sampling error is known."""
         raise ArgumentError(
-            f"the sampling error of {self.method} is not known: ask for counts, sums and means by statistics(...)."
+            f"the sampling error of {self.method} is not known: ask for counts, sums and means by statistics(...).",
+            code="sampling_unknown",
         )
+
+    @property
+    def sampled_kinds(self) -> tuple[str, ...]:
+        """The kinds of numbers whose interval can cover the sampling error of a simple random sample too."""
+        return ()
 
     def sample_answers(self, release: Release, level: float, drawn: float) -> tuple[Answer, ...]:
         """Every answer with an interval that covers the sampling error of a simple random sample too."""

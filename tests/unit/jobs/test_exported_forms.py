@@ -39,6 +39,8 @@ JOBS = {
     "a publication with marks": {"question": {"n": {"count": True, "integers": True}, "pay": PAY}, "too_noisy": 0.3},
     "one question": TABLES | {"tidy": True, "integers": True},
     "one with marks": PAY | {"too_noisy": 0.3},
+    "a sample": PAY | {"count": True, "drawn": 0.02},
+    "a publication of a sample": {"question": {"people": TABLES, "pay": PAY}, "drawn": 0.02},
 }
 
 

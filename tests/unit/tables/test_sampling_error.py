@@ -8,6 +8,7 @@ import pytest
 
 import inid
 from inid import tables
+from inid.tables.presentation import sampling_in_words
 
 FRAME = pd.DataFrame({"k": ["a", "b"] * 300, "pay": [10.0, 30.0, 50.0] * 200, "id": [at // 2 for at in range(600)]})
 FRAME["w"] = 2.0
@@ -54,6 +55,50 @@ def test_the_report_says_what_its_ranges_hold(tmp_path):
     assert "nor who happened to be in the table" in texts[0]
     assert "simple random sample of 2 % of the population" in texts[1]
     assert "nor who happened" not in texts[1]
+    assert (
+        "it holds the count that a sample of this size is expected to have, or the mean of the population, if"
+        in texts[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "says", "leaves_out"),
+    [
+        ({"mean": ["pay"]}, "it holds the mean of the population", "Other ranges"),
+        ({"count": True, "mean": ["pay"]}, "Other ranges cover the noise alone", "count"),
+        ({"sum": ["pay"], "std": ["pay"]}, "it holds the sum that a sample", "mean"),
+        ({"count": True}, "covers the noise alone", "holds"),
+    ],
+)
+def test_the_sentence_names_the_numbers_that_are_there(asked, says, leaves_out):
+    text = sampling_in_words(released(lambda t: t.statistics(**asked)).with_sampling_error())
+    assert says in text
+    assert leaves_out not in text
+
+
+def published(**queries):
+    asked = tables.Publication(**queries)
+    return asked.release(asked.plan(inid.ApproxDP(2.0, 1e-6)))
+
+
+def test_each_part_of_a_publication_whose_sampling_error_is_known_has_it(tmp_path):
+    t = tables.Table(FRAME, bounds={"pay": (0, 100)}, domains={"k": ["a", "b"]})
+    noisy = published(pay=t.statistics(mean=["pay"]), table=t.marginals(1))
+    made = noisy.with_sampling_error(drawn=0.02)
+    assert made["pay"].answers == noisy["pay"].with_sampling_error(0.02).answers != noisy["pay"].answers
+    assert made["table"].answers == noisy["table"].answers
+    assert made.to_dict() == noisy.to_dict()
+    assert made.to_frame()["upper"].tolist() == [row.upper for part in made.values() for row in part.answers]
+    made.report(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert text.count("covers the noise and the sampling error") == text.count("covers the noise alone.") == 1
+    assert "nor who happened" not in text
+    noisy.report(tmp_path / "page.html")
+    assert "nor who happened" in (tmp_path / "page.html").read_text()
+    with pytest.raises(inid.ArgumentError, match="first: the sampling error of marginals is not known"):
+        published(first=t.marginals(1), second=t.quantiles({"pay": [0.5]})).with_sampling_error()
+    with pytest.raises(inid.ArgumentError, match="drawn"):
+        noisy.with_sampling_error(1)
 
 
 REFUSED = {

@@ -20,6 +20,7 @@ from inid.schema import Key, key, keys
 from inid.schema.error_messages import sentence_of
 from inid.schema.values import File, whole
 from inid.tables import synthetic_rows
+from inid.tables.presentation import sampling_in_words
 
 _FILE = Key("file", File(), "FILE", "The record of a release of synthetic rows.", positional=True)
 _NUMBER = Key("number", whole(), "N", "How many rows to make (default: the noisy number of rows of the table).")
@@ -207,6 +208,8 @@ def _print(console: Console, released: ReleasedJob, paths: list[str], *, is_comp
         if name:
             console.lines(f"\n{name}:" if part is not released.first else f"{name}:")
         print_estimates(console, part.estimates, released.level, most=_MOST_LINES if is_complete else None)
+        if sentence := sampling_in_words(part.result):
+            console.line(sentence)
     if released.may_be_full:
         console.note(
             "A released count may have reached --table-max-rows, where sums and counts stop: if the table has more "

@@ -40,6 +40,7 @@ from inid.tables.facts import (
     read_weight,
 )
 from inid.tables.presentation import (
+    COUNTED,
     KeyLabels,
     Total,
     column_facts,
@@ -189,11 +190,16 @@ class StatisticsQuestion(PublicFacts):
         """The answers that noisy sums give, with intervals that hold the exact answers with this probability."""
         return self._answered(release, estimate(self.layout, release, len(self.cells), level, tables * self.max_rows))
 
+    @property
+    def _is_grouped(self) -> bool:
+        """Whether a row may be in another group, or in none."""
+        return bool(self.by) or self.view.drops_rows
+
     def sample_answers(self, release: Release, level: float, drawn: float) -> tuple[Answer, ...]:
         """The same with intervals that cover the sampling error of a simple random sample too."""
         sizes = len(self.cells), level, self.max_rows
-        grouped = bool(self.by) or self.view.drops_rows
-        return self._answered(release, sample_estimates(self.layout, release, *sizes, drawn=drawn, grouped=grouped))
+        estimates = sample_estimates(self.layout, release, *sizes, drawn=drawn, grouped=self._is_grouped)
+        return self._answered(release, estimates)
 
     def _answered(self, release: Release, estimates: Sequence[CellEstimates]) -> tuple[Answer, ...]:
         rows, unit = [], release.plan.deviation
@@ -507,12 +513,22 @@ class Statistics(StatisticsQuestion, Question):
 
     def check_sample(self) -> None:
         if self.weight is not None:
-            raise ArgumentError("a table with weights is no simple random sample: leave the weights out.")
+            raise ArgumentError(
+                "the sampling error of weighted rows is not known: leave the weights or the drawn share out."
+            )
         if self.person is not None and self.person.max_rows > 1:
             raise ArgumentError(
                 "rows of one person are drawn together, so that they are no simple random sample: ask about people, "
-                "per_person(...), or state Person(..., max_rows=1)."
+                "per_person(...), or state Person(..., max_rows=1).",
+                code="sampling_of_rows",
             )
+
+    @property
+    def sampled_kinds(self) -> tuple[str, ...]:
+        """Counts where a row may be in another cell, sums and means; the size of the sample itself is planned."""
+        counted = COUNTED if self._is_grouped else ("histogram",)
+        kinds = {statistic.kind for statistic in self.layout.statistics}
+        return tuple(kind for kind in (*counted, "sum", "mean") if kind in kinds)
 
     def answer_keys(self) -> Mapping[str, Sequence[Key]]:
         cells = {name: _cell_keys(edges) for name, edges in self.histogram.items()}
