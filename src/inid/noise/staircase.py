@@ -89,9 +89,14 @@ class BlockLaw:
         return max(-(-max(abs(t) - c, 0) // a) for t, a, c in zip(noise, self.reaches, self.offsets, strict=True))
 
     def ratio(self, k: int, m: int, bits: int = _PRECISION) -> tuple[int, int]:
-        """Bounds of w_k / w_m times 2^bits, m the mode; w_k is 0 for k below 0."""
+        """Bounds of w_k / w_m times 2^bits, m the mode; w_k is 0 for k below 0.
+
+        rho^|k - m| may be far below 2^-bits, and the ratio of volumes far above 1, so there are more bits inside.
+        """
         if k < 0:
             return 0, 0
+        more = int(1.5 * abs(k - m) * self.rate)
+        bits += more
         low = high = 1 << bits
         for a, c, count in self.factors:
             top, bottom = 2 * (a * k + c) + 1, 2 * (a * m + c) + 1
@@ -100,8 +105,10 @@ class BlockLaw:
         numerator, denominator = self.rho.numerator << bits, self.rho.denominator
         least, most = _power(numerator // denominator, -(-numerator // denominator), abs(k - m), bits)
         if k >= m:
-            return low * least >> bits, -(-high * most >> bits)
-        return (low << bits) // most, min(-(-(high << bits) // least), 1 << bits) if least else 1 << bits
+            low, high = low * least >> bits, -(-high * most >> bits)
+        else:
+            low, high = (low << bits) // most, min(-(-(high << bits) // least), 1 << bits) if least else 1 << bits
+        return low >> more, -(-high >> more)
 
     @cached_property
     def hat(self) -> tuple[int, int]:

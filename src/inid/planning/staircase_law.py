@@ -218,15 +218,15 @@ class StepLoss:
 
         Why: with u = exp(t/2) the difference is the convex parabola q u^2 - exp(-e/2) u + 1 - p, q = p rho, on 1 <= u
         <= exp(epsilon/2). It is at least 0 at the ends where 1 - exp(-e/2) >= TV = p (1 - rho) and e >= epsilon; and
-        everywhere where exp(-e) <= 4 (1 - p) q. The latter is asked for only where the lowest point lies inside.
+        everywhere where exp(-e) <= 4 (1 - p) q. The latter is asked for only where the lowest point lies inside. At e =
+        2 epsilon it holds for every p: 1 - exp(t/2 - epsilon) >= 1 - exp(t - epsilon).
         """
-        p, rho = self.chance, math.exp(-self.epsilon)
+        p, most = self.chance, 2 * self.epsilon
         spread = min(p * above(float(1 - self.rho)), 1.0)
-        e = max(self.epsilon, -2 * math.log1p(-spread)) if spread < 1 else math.inf
-        lowest = math.exp(-e / 2) / (2 * p * rho) if rho > 0 else math.inf
-        if 1 < lowest < math.exp(self.epsilon / 2):
-            e = max(e, -math.log(4 * p * (1 - p) * rho))
-        return e * (1 + 64 * ELEMENTARY) + 64 * UNIT
+        e = max(self.epsilon, -2 * math.log1p(-spread)) if spread < 1 else most
+        if p < 1 and 0 < self.epsilon - e / 2 - math.log(2 * p) < self.epsilon / 2:  # the logarithm of the lowest point
+            e = max(e, self.epsilon - math.log(4 * p * (1 - p)))
+        return min(e, most) * (1 + 64 * ELEMENTARY) + 64 * UNIT
 
 
 @lru_cache(maxsize=512)

@@ -152,6 +152,20 @@ def test_the_extremes_of_epsilon_have_a_hat_and_are_drawn():
     assert BlockLaw((1,), (0,), Fraction(1, 2**1500)).rate == pytest.approx(1500 * math.log(2))
 
 
+@pytest.mark.parametrize("rho", [Fraction(1, 2**180), Fraction(1, 2**700)])
+def test_long_blocks_at_a_large_epsilon_have_a_hat(rho):
+    """rho is below the precision and the ratio of volumes above its inverse: bounds of either alone say nothing."""
+    law = BlockLaw((2**30,) * 150, (1,) * 150, rho)
+    w, _ = weights(law, 8)
+    assert w[1] == max(w)
+    for k in range(8):
+        low, high = law.ratio(k, 1)
+        assert Fraction(low, 2**160) <= w[k] / w[1] <= Fraction(high, 2**160)
+        assert high - low < 2**32
+    assert law.hat == (1, 1)
+    assert np.abs(draw_blocks(law, 100, RandomSource()).astype(float)).max() < 2**33
+
+
 def noise_probabilities(law, count):
     """P(K = k) for k < count, and the rest."""
     w, total = weights(law, 400)

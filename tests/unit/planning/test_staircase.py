@@ -131,6 +131,26 @@ def test_what_a_block_reveals_is_bounded_in_every_currency_as_60_digits_say():
             assert loss.laplace_ratio <= 2 * loss.epsilon + 1e-12
 
 
+@pytest.mark.parametrize(("epsilon", "part"), [(30, 1), (45, 1), (60, 1), (700, 0.75), (800, 0.75), (800, 1)])
+def test_laplace_noise_dominates_a_block_also_where_its_ratio_is_no_float(epsilon, part):
+    """exp(-epsilon) may underflow, and P(+) be 1 as a float; the distance from epsilon decides."""
+    with mpmath.workdps(700):
+        exact, p = mpmath.mpf(epsilon), mpmath.mpf(part) / (1 + mpmath.exp(-epsilon))
+        rho = ratio_up(Fraction(epsilon))
+        loss = StepLoss(rho, math.nextafter(epsilon, math.inf), math.nextafter(float(p), 1.0), 0.0)
+        assert math.isfinite(loss.laplace_ratio)
+        for distance in [mpmath.mpf(10) ** power for power in np.linspace(-20, math.log10(epsilon), 200)]:
+            t = exact - min(distance, exact)
+            assert 1 - mpmath.exp((t - loss.laplace_ratio) / 2) >= p * (1 - mpmath.exp(t - exact))
+        assert loss.laplace_ratio <= 2 * epsilon * (1 + 1e-12)
+
+
+def test_a_composition_starts_from_any_epsilon_that_is_drawn():
+    plan = planned([1.0, 2.0], inid.PureDP(500.0))
+    (amount,) = loss_costs(plan.privacy_loss(), ["epsilon"]).values()
+    assert 500 <= amount <= 1001
+
+
 def test_the_curve_of_several_blocks_is_their_convolution():
     """Against a sum over all outcomes of three blocks, by hand."""
     plan = planned([1.0, 1.5, 40.0, 1000.0], inid.PureDP(2.0))

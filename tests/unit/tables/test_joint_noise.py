@@ -193,6 +193,17 @@ def test_one_count_has_the_variance_of_whole_numbers(epsilon, variance):
     assert float(plan.noise.std[0]) ** 2 <= variance
 
 
+def test_a_count_that_nobody_moves_is_planned_without_blocks_and_released_as_it_is():
+    query = asked_of([(0, "F", 1.0), (1, "M", 2.0)], relation="zero_out", count=True)
+    plan = query.plan(inid.PureDP(1.0), mechanism="staircase")
+    assert plan.noise.blocks == ()
+    assert [(entry.error, entry.share) for entry in plan.statistics] == [(0.0, 0.0)]
+    assert "Staircase noise on 1 sum" in str(plan)
+    result = query.release(plan)
+    assert result.release.values.tolist() == [2.0]
+    assert result.to_dict()["release"]["plan"]["blocks"] == []
+
+
 def test_a_plan_says_that_shares_are_of_blocks():
     plan = by_sex(people()).plan(inid.PureDP(1.0))
     assert str(plan).startswith("Staircase noise on 10 sums")

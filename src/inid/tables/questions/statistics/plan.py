@@ -379,7 +379,8 @@ class Planning:
         layout = self.question.layout
         # One row per item, so the size of an item's group multiplies its share.
         sizes = [1 if noise.cells.counts is None else int(noise.cells.counts[at]) for at in range(len(layout.items))]
-        shares = [] if noise.blocks else [float(one) * size for one, size in zip(noise.run_shares, sizes, strict=True)]
+        joint = isinstance(noise, StaircasePlan)  # also where nothing moves, and there are no blocks
+        shares = [] if joint else [float(one) * size for one, size in zip(noise.run_shares, sizes, strict=True)]
         block_of = {number: at for at, block in enumerate(noise.blocks) for number in block.numbers}
         question, entries = self.question, []
         typical, sized = question.typical_count(2.0), question.group_rows is not None and len(question.cells) > 1
@@ -390,7 +391,7 @@ class Planning:
             errors_by_size = [_error(noise, slopes(statistic, layout, count)) for count in counts.tolist()]
             by_group = tuple(errors_by_size[at] for at in which.tolist()) if sized else ()
             error, equal, split = (_error(noise_plan, move) for noise_plan in (noise, iid, spr))
-            if noise.blocks:  # the whole share of every block that its sums are in
+            if joint:  # the whole share of every block that its sums are in
                 own_blocks = {block_of[at] for at in part if at in block_of}
                 share = math.fsum(noise.blocks[at].share for at in own_blocks)
             else:
