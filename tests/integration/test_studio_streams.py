@@ -146,3 +146,33 @@ def test_every_field_has_a_name_for_screen_readers(browser, server):
             ".map((e) => e.outerHTML)"
         )
         assert nameless == []
+
+
+def test_a_stream_of_people_is_opened_under_a_ledger_that_the_page_makes(browser, server):
+    with Tab(browser, server, "/stream", guided=True) as tab:
+        page = tab.page
+        page.fill("#stream-file", "visits")
+        page.select_option("#table", "people.csv")
+        page.check("[name=unit][value=person]")
+        page.select_option("[data-key=person]", "user_id")
+        page.fill("[data-key=max_rows]", "2")
+        page.click("#all-steps")
+        page.fill("#periods", "p1,p2,p3")
+        page.fill("#contributes", "2")
+        page.check("[data-key=count]")
+        page.select_option("#ledger", "budget.db")
+        wait_until(lambda: "the ledger counts rows" in page.inner_text("#error"))  # before anything is confirmed
+        assert page.is_disabled("#ask-release")
+        page.click("#new-ledger summary")
+        page.fill("#ledger-file", "people.db")
+        page.click("#make-ledger")
+        page.wait_for_selector("#ask-release:enabled")
+        page.click("#all-steps")
+        page.click("#ask-release")
+        page.click("#do-release")
+        wait_until(lambda: "0 of 3" in page.inner_text("#stream-part"))
+        assert page.is_visible("#period-rows")  # the next step
+        assert "after this release" not in page.inner_text("body")  # it is paid for
+        release(page, 1, "people.csv")
+    assert inid.Ledger.open("people.db").unit == "user_id"
+    assert (sqlite_charges("people.db"), sqlite_charges("budget.db")) == (1, 0)

@@ -117,6 +117,7 @@ def plan_job(job: Job, name_of: Naming = str, source: Engine | None = None) -> P
         sampled_queries({name: part.question for name, part in queries_of(query).items()})
     address = job.ledger.ledger
     ledger: Any = None if address is None else stored_settings(address, job.ledger.name or "default")
+    next(iter(queries_of(query).values())).table.check_ledger_unit(ledger)
     # The ledger's relation is taken where the table states none.
     table_plan = query.plan(budget, ledger=ledger, **_options(job, query, name_of))
     return PlannedJob(job, budget, table_plan.summary(), query, table_plan)

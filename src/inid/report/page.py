@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from inid._version import __version__
 from inid.accounting.admission import share_in_words
-from inid.arguments import listed
 from inid.planning import NoisePlan
 from inid.promises import Budget
 from inid.report.charts import axis_over, bar, budget_bar, dots, sureness, ticks
@@ -91,6 +90,7 @@ def ways_to_keep_the_promise(plan: PlanSummary) -> "Markup":
         bars.append({"mine": mine, "name": name, "ratio": plain_ratio(way.ratio), "picture": picture})
     differ = plan.answers_differ and plan.opponent is not None
     ways = "other noise on the numbers that this plan releases" if differ else "every way to keep the promise"
+    ways += f" with {plan.noise.mechanism.capitalize()} noise" if plan.one_kind else ""
     top = plain_ratio(plan.gains["spr"]) if differ else ""
     return rendered("ways.html", plan=plan, ways=ways, top=top, rows=bars, ticks=ticks(axis, "×"))
 
@@ -284,7 +284,7 @@ def _counted(parts: Sequence[ReportInputs]) -> tuple[str, str, str] | None:
 def _partly(block: EstimateBlock) -> str:
     """Which rows a block is about, where others are in none of its groups."""
     names = [dimension.name for dimension in block.dimensions if dimension.drops]
-    return f" with a listed {listed(names)}" if names else ""
+    return f" with a listed {' and '.join(names)}" if names else ""
 
 
 def _is_alike(parts: Sequence[ReportInputs]) -> bool:

@@ -63,6 +63,7 @@ class PlanSummary:
     steps: tuple[NoisePlan, ...] = ()
     spread: str = ""
     joint: bool = False  # whether noise that is drawn jointly would serve too
+    one_kind: bool = False  # whether other kinds of noise would need another plan, so that none is compared
 
     @property
     def budget(self) -> Budget:
@@ -77,7 +78,10 @@ class PlanSummary:
     @cached_property
     def comparison(self) -> Comparison:
         """The error of every mechanism and allocation under the same promise; planned when it is first asked for."""
-        return compare(self.noise, joint=self.joint)
+        every = compare(self.noise, joint=self.joint)
+        if not self.one_kind:
+            return every
+        return Comparison(tuple(way for way in every if way.mechanism == self.noise.mechanism), every.chosen)
 
     @cached_property
     def answers_differ(self) -> bool:

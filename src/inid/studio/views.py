@@ -215,6 +215,7 @@ def _preview(live: LivePlan) -> str:
         source=job.question.source,
         parts=parts,
         percent=f"{100 * level:.4g}",
+        tolerance="its tolerance" if _has_tolerances(live) else "the usual tolerance",
         assumed=f"about {summary.rows:,} rows" if summary.rows and summary.guessed else "",
         grouped=next((plan.summary().spread for plan in live.planned.plans.values() if plan.summary().spread), "")
         or ("groups of equal size" if any(table["names"] for _, tables, _ in parts for table in tables) else ""),

@@ -184,3 +184,11 @@ def test_a_file_that_does_not_parse_is_named(tmp_path):
             read_toml(path)
     with pytest.raises(ArgumentError, match="no file"):
         read_toml(tmp_path / "absent.toml")
+
+
+def test_a_ledger_of_rows_is_refused_for_people_when_the_release_is_planned(folder):
+    inid.Ledger.open("budget.db", total=inid.PureDP(1)).close()
+    asked = {"table": "people.csv", "count": True, "epsilon": 0.5, "ledger": "budget.db"}
+    assert plan_job(Job.from_dict(asked)).query is not None
+    with pytest.raises(ArgumentError, match="the ledger's unit is 'row'"):
+        plan_job(Job.from_dict(asked | {"person": "user_id", "max_rows": 2}))

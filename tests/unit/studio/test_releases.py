@@ -206,7 +206,7 @@ def test_an_engine_that_fails_after_the_charge_says_so(home, monkeypatch):
     def fails(*_args):
         raise EngineError("DuckDB could not run the query.")
 
-    monkeypatch.setattr(DuckDB, "rows", fails)
+    monkeypatch.setattr(DuckDB, "run", fails)
     answer = page.ask("release", token=token)
     assert answer["state"] == "failed"
     assert "Charge 1 of the ledger stands" in answer["html"]

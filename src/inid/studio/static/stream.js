@@ -18,6 +18,8 @@ async function showStream() {
   show();
   if (!isThere()) return changed();
   history.replaceState(null, "", `#${encodeURIComponent(find("stream").value)}`);
+  find("ledger-part").replaceChildren(); // what a plan would spend is not what this stream spent
+  openCard(stepCard("who")); // where its next period is released
   if (Boolean(find("first").value) !== Boolean(find("last").value)) return; // a window is half chosen
   find("ask-period").disabled = true; // until it is known which period comes next
   try {

@@ -236,6 +236,7 @@ async function makeLedger() {
   const before = find("ledger").value;
   const values = { ledger: find("ledger-file").value };
   for (const name of ["name", "epsilon", "delta", "unit", "reserve"]) values[name] = find(`ledger-${name}`).value;
+  values.unit ||= form.elements.unit.value === "person" ? form.querySelector("[data-key=person]").value : ""; // the ledger counts whom the table protects
   values.currency = values.delta.trim() ? find("ledger-currency").value : "";
   find("make-ledger").disabled = true;
   await answering("ledger-error", () => filling(async () => {

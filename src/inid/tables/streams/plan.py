@@ -288,7 +288,8 @@ class StreamPlan:
     def summary(self) -> PlanSummary:
         """The noise of each released number in a period (root mean square), beside other plans of the same promise."""
         labels = [f"{label} in a period" for label in self.question.labels]
-        alone, factor = summarize_plan(self.noise, labels), float(np.sqrt(np.mean(np.square(self.errors("periods")))))
+        alone = summarize_plan(self.noise, labels, mechanism=self.noise.mechanism)
+        factor = float(np.sqrt(np.mean(np.square(self.errors("periods")))))
         lines = tuple(
             replace(
                 line,
@@ -298,7 +299,7 @@ class StreamPlan:
             )
             for line in alone.lines
         )
-        return replace(alone, lines=lines)
+        return replace(alone, lines=lines, one_kind=True)  # the periods are correlated for this kind of noise
 
     @property
     def when(self) -> str:
@@ -502,6 +503,7 @@ def plan_stream(
     """
     names = read_periods(periods)
     asked = read_stream_query(table, query).under(ledger)
+    asked.table.check_ledger_unit(ledger)
     if asked.question.neighbours == "replace":
         raise ArgumentError(
             'a stream is not planned for neighbours="replace", under which a person may also change the period: state '

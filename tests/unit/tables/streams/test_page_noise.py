@@ -43,3 +43,25 @@ def test_people_are_protected_in_the_periods_in_which_they_count(contributes, wo
     stream.report(tmp_path / "page.html")
     text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", (tmp_path / "page.html").read_text()))
     assert text.count(f"one person (one row with the {words}") == 2
+
+
+def test_other_kinds_of_noise_are_not_compared_since_periods_are_correlated_for_one(tmp_path):
+    """A person in 7 periods costs Laplace noise 7 times as much, and Gaussian noise the root of that."""
+    stream = opened(tmp_path, 7, inid.ApproxDP(1.0, 1e-6), unit=tables.Person("id", 1))
+    stream.release(PERIODS[0], FRAME)
+    summary = stream.plan.summary()
+    assert {way.mechanism for way in summary.comparison} == {summary.noise.mechanism} == {"gaussian"}
+    assert min(way.ratio for way in summary.comparison) == 1
+    assert summary.gains["spr"] >= 1
+    stream.report(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text()
+    assert "every way to keep the promise with Gaussian noise" in text
+    assert "Laplace" not in text
+
+
+def test_a_ledger_of_rows_is_refused_before_the_stream_is_opened():
+    asked = {"query": {"count": True}, "periods": PERIODS, "contributes": 7, "promise": inid.GaussianDP(0.5)}
+    with pytest.raises(inid.ArgumentError, match="the ledger's unit is 'row'"):
+        tables.plan_stream(
+            tables.Table(FRAME, unit=tables.Person("id", 1)), ledger=inid.Ledger(total=inid.GaussianDP(1.0)), **asked
+        )
