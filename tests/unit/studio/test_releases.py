@@ -325,3 +325,13 @@ def test_a_part_of_the_year_is_named_as_it_was_asked_for(home):
         assert 'id="take-part"' not in page.ask("plan", form=form)["html"]["ledger"]
         asked = page.ask("prepare", form=form)["html"]
         assert f"This spends <b>{words}</b> of the ledger <b>thirds.db</b> (μ = " in asked
+
+
+def test_the_share_that_was_drawn_is_a_field_and_its_sentence_stands_with_the_numbers(home):
+    page = open_page(home)
+    answer = page.ask("release", token=page.ask("prepare", form=PAID | {"drawn": "0.02"})["token"])
+    assert answer["state"] == "done"
+    assert "covers the noise and the sampling error" in answer["html"]
+    assert "simple random sample of 2 % of the population" in answer["html"]
+    refused = page.ask("prepare", status=422, form=PAID | {"drawn": "1"})["error"]
+    assert refused.startswith("Drawn share of the population does not fit")
