@@ -30,7 +30,7 @@ _CAPPED = "i.n.i.d. Laplace, l1 cap 0.85 (E2)"
 def _plan(row: str, epsilon: float) -> inid.NoisePlan:
     box = inid.Sensitivity.box(_PROFILE, l1=0.85) if row == _CAPPED else inid.Sensitivity.box(_PROFILE)
     allocation = "iid" if row == "i.i.d. Laplace" else "optimal"
-    return inid.plan(box, inid.PureDP(epsilon=epsilon), allocation=allocation, order=1)
+    return inid.plan(box, inid.PureDP(epsilon=epsilon), allocation=allocation, mechanism="laplace", order=1)
 
 
 def _theory(row: str, epsilon: float) -> float:

@@ -81,7 +81,7 @@ def _methods(width: int, rank: int, epsilon: float, delta: float) -> Callable[[n
     budgets = {"gaussian": inid.ApproxDP(epsilon=epsilon, delta=delta), "laplace": inid.PureDP(epsilon=epsilon)}
     half, whole = _Triangle(width, 0.5), _Triangle(width, 1.0)
     plans = {m: inid.plan(inid.Sensitivity.box(half.reach), b, mechanism=m) for m, b in budgets.items()}
-    tight = inid.plan(inid.Sensitivity.box(whole.reach), budgets["laplace"])
+    tight = inid.plan(inid.Sensitivity.box(whole.reach), budgets["laplace"], mechanism="laplace")
 
     def by_rows(data: np.ndarray, mechanism: str, allocation: str) -> np.ndarray:
         model = learn.PrivatePCA(

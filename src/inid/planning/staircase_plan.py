@@ -35,6 +35,7 @@ from functools import cached_property, lru_cache
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from inid.arguments import Floats, array
@@ -68,6 +69,7 @@ _CLEARLY = 1.25  # blocks whose error on fine grids is larger by more are not wo
 _NEAR = 0.01  # of log2 of an error on fine grids: more than its rounding
 _NEAR_LEAST = math.log2(1.005)  # of an error, at another offset
 _SMALL = 0.05  # below this epsilon of a block the moments are those of the limit
+_LEAST_SHARE = Fraction(1, 2**64)  # of a promise that a block has: laws of less take ever longer numbers
 _ROUNDS = 10
 _RHO_BITS = 64
 _FINE = 256
@@ -90,7 +92,8 @@ _OFFSETS = tuple(j / 64 for j in range(64)) + tuple(
 def _moment(size: int, epsilon: float, order: float) -> tuple[float, float]:
     """(E|T|^p / lambda^p, offset) of one of `size` equal numbers on a fine grid, at the best offset."""
     if epsilon < _SMALL:
-        return _least_moment(size, order) / epsilon**order, 0.0
+        power = epsilon**order
+        return _least_moment(size, order) / power if power > 0 else math.inf, 0.0
     far = size + order + 12
     k = np.arange(int((far + 9 * math.sqrt(far)) / epsilon) + 60)
 
@@ -152,6 +155,8 @@ def _shares_of(
         error = float(moments @ squares)
         if error < least:
             best, least = shares, error
+        if not error < math.inf:  # a block's part is next to nothing
+            break
         if len(blocks) == 1 or not float((parts / times).max()) >= _SMALL:
             break
         weights = np.sqrt(weights * moments * parts**order * squares)
@@ -186,7 +191,8 @@ def block_law(reaches: Sequence[int], epsilon: Fraction, order: float, weights: 
         laws[offsets] = BlockLaw(limits, offsets, rho)
     if len(laws) == 1:
         return next(iter(laws.values()))
-    logs = np.log2(np.asarray(weights, dtype=float))
+    with np.errstate(divide="ignore"):  # a weight far below the others may be 0
+        logs = np.log2(np.asarray(weights, dtype=float))
     moments = [staircase_law.log2_moments(law, order) for law in laws.values()]
     errors = [log2_sum(moment + logs, None) for moment in moments]
     # The sum hardly depends on the offset, but whole numbers gain what others lose: none loses for next to nothing.
@@ -217,8 +223,11 @@ def _is_drawn(boxes: StepBoxes, pure: PureDP) -> bool:
 def staircase_plan(sensitivity: Sensitivity, budget: Budget, **options: Any) -> "StaircasePlan":
     """`least_staircase`, whatever its error is."""
     plan = least_staircase(sensitivity, budget, **options)
-    if plan is None:  # pragma: no cover - there is always a candidate
-        raise AssertionError
+    if plan is None:
+        raise RangeError(
+            "numbers of too different weights: a block would have next to nothing of the promise. Use other units, or "
+            "Laplace noise."
+        )
     return plan
 
 
@@ -325,6 +334,23 @@ def pure_promise(budget: Budget) -> PureDP:
     return PureDP(last_float(lambda e: e <= 0 or pure_within_gaussian(decimal_fraction(e), mu), guess))
 
 
+@np.errstate(under="ignore")
+def _products(places: NDArray[np.intp], *factors: Floats) -> tuple[Floats, int]:
+    """Products over 2^exponent, which makes the largest of these places at most 1: none of them overflows."""
+    mantissas, exponents = np.ones(factors[0].size), np.zeros(factors[0].size, dtype=np.int64)
+    for factor in factors:
+        mantissa, exponent = np.frexp(factor)
+        mantissas, exponents = mantissas * mantissa, exponents + exponent
+    top = int(exponents[places].max())
+    return np.ldexp(mantissas, np.minimum(exponents - top, 0)), top
+
+
+@np.errstate(under="ignore")
+def _powers(numbers: Floats, order: float) -> Floats:
+    """Powers of numbers of at most 1, which may be 0."""
+    return np.asarray(numbers**order)
+
+
 def _candidates(
     boxes: StepBoxes,
     grid: Floats,
@@ -348,7 +374,7 @@ def _candidates(
     limits = boxes.limits if allocation != "iid" else _equal_widths(boxes)
     reaches = {at: math.ceil(Fraction(float(limits[at])) / Fraction(float(grid[at]))) for at in moved.tolist()}
     cells, moves = boxes.cells.astype(float), boxes.moves.astype(float)
-    w = alpha * limits * cells ** (1 / order)
+    w, exponent = _products(moved, alpha, limits, cells ** (1 / order))
     apart = list(
         zip(boxes.partition[moved].tolist(), np.searchsorted(parts, moved, side="right").tolist(), strict=True)
     )
@@ -361,23 +387,27 @@ def _candidates(
     elif allocation == "spr":
         choices = [([[at] for at in moved.tolist()], [1.0] * moved.size)]
     else:
-        size = limits * cells ** (1 / order) * moves
-        tried: list[Blocks] = [
-            [[part[at] for at in block] for part in inside for block in _runs_of((weights * size)[part], order)]
-            for weights in (alpha, *like)
-        ]
+        tried: list[Blocks] = []
+        for weights in (alpha, *like):
+            sizes = [
+                _products(np.array(part), limits, cells ** (1 / order), moves, weights)[0][part] for part in inside
+            ]
+            runs = [(part, _runs_of(size, order)) for part, size in zip(inside, sizes, strict=True)]
+            tried.append([[part[at] for at in block] for part, blocks in runs for block in blocks])
         tried += [[[at] for part in inside for at in part], *([inside] if max(map(len, inside)) <= _LONGEST else [])]
         distinct = {tuple(sorted(map(tuple, blocks))): blocks for blocks in tried}
         shared = [(blocks, *_shares_of(blocks, w, moves, float(epsilon), order)) for blocks in distinct.values()]
         least = min(error for *_, error in shared)
-        if least < math.inf and math.log2(least) + order * math.log2(float(w.max())) > most + _NEAR:
+        if least < math.inf and math.log2(least) + order * (math.log2(float(w.max())) + exponent) > most + _NEAR:
             return
         choices = [(blocks, shares) for blocks, shares, error in shared if error <= least * _CLEARLY]
         choices = choices or [(blocks, shares) for blocks, shares, _ in shared]
-    costs = ((alpha / alpha[moved].max()) * (grid / grid[moved].max())) ** order
+    costs = _powers(_products(moved, alpha, grid)[0], order)
     for blocks, shares in choices:
         exact = [Fraction(share) for share in shares]
         total = sum(exact)
+        if min(exact) < total * _LEAST_SHARE:  # beside the others these numbers are nothing
+            continue
         yield [
             (
                 tuple(block),
