@@ -66,7 +66,7 @@ CHANGES = [
     (("release", "values", 0), lambda x: x + 1),
     (("release", "values"), lambda values: values[:-1]),
     (("release", "values", 0), "x"),
-    (("release", "plan", "scales", 0), lambda x: x / 2),
+    (("release", "plan", "blocks", 0, "reaches", -1), lambda x: x // 2),
     (("release", "certificate", "promise"), "PureDP(epsilon=0.1)"),
     (("release", "private"), False),
     (("level",), 0.5),

@@ -17,6 +17,7 @@ import pytest
 import inid
 from inid import tables
 from inid.errors import ArgumentError, BudgetError, InidError, RecordError
+from inid.tables.streams import strategy_from_dict
 from inid.testing import unsafe_no_noise
 from internals import module_with
 from needs import needs
@@ -214,6 +215,7 @@ def test_a_strategy_that_was_changed_between_two_rows_is_refused(tmp_path):
     with sqlite3.connect(s.path) as connection:
         facts = json.loads(connection.execute("SELECT facts FROM stream").fetchone()[0])
         facts["strategy"] |= {"kind": "toeplitz", "bits": 24, "coefficients": [1, 4095], "multipliers": [4096, 4096]}
+        facts["errors"][0] = strategy_from_dict(facts["strategy"]).error("periods", facts["window"])
         connection.execute("UPDATE stream SET facts = ?", (json.dumps(facts),))
     tables.Stream.open(s.path)  # by itself it is a plan
     with pytest.raises(RecordError, match="not of the stream's plan"):

@@ -33,6 +33,8 @@ ASKED = {
     r"/question/max_keys_per_person",
     "the delta of a threshold, within a step of its grid": r"partition_selection\w* /question/delta",
     "what was asked of the planner": r"\w+ (/release)?/plan/(order|weights/\d+)",
+    # A step is a tiny part of a sum's reach; a reach that is a step smaller is refused, as the last test shows.
+    "the law of joint noise, by one step of the grid": r"statistics_\w+ /release/plan/blocks/\d+/(reaches|offsets)/\d+",
     "the ledger": r"\w+_command /ledger_created",
 }
 
@@ -154,3 +156,15 @@ def test_a_found_key_needs_its_threshold_in_the_record(tmp_path):
         record = {key: value for key, value in record_of(name, tmp_path).items() if key != "threshold"}
         with pytest.raises(inid.RecordError, match="threshold"):
             tables.verify_result(record | {"digest": record_digest(record)})
+
+
+@pytest.mark.parametrize("way", ["python", "command"])
+def test_no_reach_of_joint_noise_can_be_smaller(way, tmp_path):
+    record = record_of(f"statistics_{way}", tmp_path)
+    for number, block in enumerate(record["release"]["plan"]["blocks"]):
+        for at in range(len(block["reaches"])):
+            made = json.loads(json.dumps(record))
+            made["release"]["plan"]["blocks"][number]["reaches"][at] -= 1
+            made["digest"] = record_digest(made)
+            with pytest.raises(inid.InidError):
+                tables.verify_result(made)
