@@ -19,7 +19,8 @@ def test_the_file_says_the_same_as_flags(folder):
     assert flag_wins["plan"]["budget"] == {"kind": "PureDP", "epsilon": 2.0}  # Laplace noise makes no use of the delta
     assert run("compare --config release.toml").exit_code == 0
     answer = run("accuracy --config release.toml")
-    assert answer.exit_code == 2 and "--group-rows" in answer.stderr  # of what the sizes of groups decide
+    assert answer.exit_code == 2  # the sizes of groups decide what it costs
+    assert "--group-rows" in answer.stderr
     # Where the results of a release go is not where a plan goes.
     assert not (folder / "result.csv").exists()
 
@@ -75,10 +76,8 @@ def test_all_promises_and_units(folder):
 
 def test_a_table_is_planned_for_an_error_of_any_order_and_for_stated_rows(folder):
     line = "people.csv --bounds age=0:100,income=0:500000 --sum age,income --missing age=0,income=0 --epsilon 1"
-    plans = {
-        order: json.loads(run(f"plan --mechanism laplace {line} --order {order} --json").stdout)["plan"]
-        for order in (1, 2)
-    }
+    line += " --mechanism laplace"
+    plans = {order: json.loads(run(f"plan {line} --order {order} --json").stdout)["plan"] for order in (1, 2)}
     assert [plan["order"] for plan in plans.values()] == [1, 2]
     assert plans[1]["scales"] != plans[2]["scales"]
     assert "error of order 1" in run(f"plan {line} --order 1 --tolerance age=1,income=9").stdout
