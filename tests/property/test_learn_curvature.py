@@ -1,6 +1,7 @@
 """How far one row moves the score and the curvature that pay for intervals: brute force over corners and other rows."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,11 +10,13 @@ import inid
 from inid import learn
 from inid.testing import unsafe_seed
 from internals import module_with
+from staircase_steps import steps_cost, with_shorter_steps
 
 curvature = module_with("inid.learn", "PrivateLogisticRegression").PaidInference.of.__globals__
 GROUPS = ((2, 4),)
 WIDTH = 4
 BUDGETS = [inid.ApproxDP(1.0, 1e-6), inid.PureDP(1.0)]
+AUTO = {"ApproxDP": "gaussian", "PureDP": "staircase"}
 
 
 def everybody():
@@ -51,6 +54,8 @@ def spent(noise, moved):
 
     Of Laplace noise under another promise it is the largest part of a block's norm, since a curve proves that plan.
     """
+    if noise.mechanism == "staircase":
+        return steps_cost(noise, np.abs(moved)) / noise.budget.epsilon
     ratio = np.abs(moved) / noise.scales
     if noise.mechanism == "gaussian":
         return float(np.sqrt((ratio**2).sum())) / noise.budget.mu
@@ -62,21 +67,39 @@ def spent(noise, moved):
     return float((norms / allowed.limits).max())
 
 
+def largest_changes(relation):
+    """What the corner rows move: one row that comes or goes, or all pairs where a row is replaced."""
+    base = everybody()[7:10]
+    rows = base if relation == "add_remove" else [*base, ((0.0, 0.0, 0.0, 0.0), 0.0, 0.0)]
+    nobody = sums(rows, relation)
+    alone = [sums([*base, one], relation) - nobody for one in everybody()]
+    return [one - two for one, two in itertools.combinations(alone, 2)] if relation == "replace" else alone
+
+
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda one: one.kind)
 @pytest.mark.parametrize("relation", ["zero_out", "add_remove", "replace"])
 def test_no_row_spends_more_than_the_part_of_the_promise(relation, budget):
+    changes = largest_changes(relation)
     for mechanism in ("auto", "laplace"):
         noise = planned(relation, budget, mechanism)
-        base = everybody()[7:10]
-        rows = base if relation == "add_remove" else [*base, ((0.0, 0.0, 0.0, 0.0), 0.0, 0.0)]
-        nobody = sums(rows, relation)
-        alone = [sums([*base, one], relation) - nobody for one in everybody()]
-        if relation == "replace":
-            most = max(spent(noise, one - two) for one, two in itertools.combinations(alone, 2))
-        else:
-            most = max(spent(noise, one) for one in alone)
+        assert noise.mechanism == (mechanism if mechanism == "laplace" else AUTO[budget.kind])
+        most = max(spent(noise, one) for one in changes)
         assert most <= 1 + 1e-12
         assert most > 0.5  # the bound is met, about
+        noise.verify()
+
+
+@pytest.mark.parametrize("relation", ["zero_out", "add_remove", "replace"])
+def test_twins_of_less_noise_spend_more(relation):
+    changes = largest_changes(relation)
+    joint = with_shorter_steps(planned(relation, inid.PureDP(1.0), "auto"))
+    assert max(spent(joint, one) for one in changes) > 1.3
+    alone = planned("zero_out", inid.PureDP(1.0), "laplace")
+    fewer = replace(alone, run_scales=0.9 * alone.run_scales)
+    assert max(spent(fewer, one) for one in largest_changes("zero_out")) > 1.05
+    for twin in (joint, fewer):
+        with pytest.raises(inid.GuaranteeError):
+            twin.verify()
 
 
 def test_the_sums_are_those_of_their_definition():

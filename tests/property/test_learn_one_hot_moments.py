@@ -7,7 +7,6 @@ moves, which must not exceed epsilon; that of a replaced row is the same of the 
 itself, whatever set the plan is for.
 """
 
-from dataclasses import replace
 from itertools import product
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -20,11 +19,11 @@ from sklearn.naive_bayes import GaussianNB
 import inid
 from inid import learn
 from inid.learn import EncodedBounds, MomentLayout, Units, block_sets, enforce_one_hot, moment_sets
-from inid.noise import BlockLaw
 from inid.planning import StaircasePlan
 from inid.sets import Sensitivity
 from inid.testing import unsafe_no_noise
 from internals import module_with
+from staircase_steps import steps_cost, with_shorter_steps
 
 k_means = module_with("inid.learn", "cluster_sensitivity")
 moment_sources = module_with("inid.learn", "MomentSource")
@@ -106,14 +105,6 @@ def worst_loss(plan, alone, relation, budget):
     return most / (budget.epsilon if power == 1 else budget.gaussian_mu**2)
 
 
-def steps_cost(plan, moved):
-    """The sum over blocks of the steps that their farthest number takes, times their epsilon."""
-    return sum(
-        block.epsilon * np.ceil(moved[[*numbers]] / (np.array(law.reaches) * plan.grid[[*numbers]]) - 1e-9).max()
-        for block, (numbers, law) in zip(plan.blocks, plan.drawn, strict=True)
-    )
-
-
 def made(name, budget, relation, **given):
     kind, more = MODELS[name]
     ends = {"bounds_y": (-1, 3)} if kind is learn.PrivateRidge else {}
@@ -150,11 +141,7 @@ def test_steps_of_staircase_blocks_stay_within_the_promise_and_shorter_ones_do_n
     alone = every_row(model, name)
     plan = model.plan_
     assert 0.9 < worst_loss(plan, alone, relation, budget) <= 1 + 1e-9
-    blocks = [
-        (numbers, BlockLaw(tuple(a * 9 // 10 for a in law.reaches), tuple(c // 2 for c in law.offsets), law.rho))
-        for numbers, law in plan.drawn
-    ]
-    shorter = replace(plan, drawn=tuple(blocks))
+    shorter = with_shorter_steps(plan)
     assert worst_loss(shorter, alone, relation, budget) > 1.3
     with pytest.raises(inid.GuaranteeError):
         shorter.verify()
