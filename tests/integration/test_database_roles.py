@@ -14,7 +14,7 @@ from inid import tables
 from postgres_server import postgres_server
 
 PAGE = Path(__file__).parents[2] / "docs" / "tables" / "databases.md"
-LEDGER = Path(__file__).parents[2] / "docs" / "guides" / "sharing-a-budget.md"
+LEDGER = Path(__file__).parents[2] / "docs" / "explanations" / "ledger.md"
 NAMES = ("people", "visits", "codes")
 SECRET = "s3cret"  # noqa: S105 - of a server of the tests
 

@@ -78,7 +78,10 @@ def answered(mechanism, level, without=()):
     scales = (
         plan.noise.scales.reshape(shape) * np.array([at not in without for at in range(len(values))])[:, None, None]
     )
-    every = SimpleNamespace(scales=np.broadcast_to(scales, values.shape).reshape(-1), mechanism=mechanism)
+    scales = np.broadcast_to(scales, values.shape).reshape(-1)
+    every = SimpleNamespace(
+        scales=scales, grids=np.tile(plan.noise.grids.reshape(shape), (1, DRAWS, 1)).reshape(-1), mechanism=mechanism
+    )
     release = replace(still, values=values.reshape(-1), plan=every)
     layout = asked().layout
     found = estimate(layout, release, DRAWS * len(GROUPS), level, 2**20)

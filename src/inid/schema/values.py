@@ -140,7 +140,7 @@ class Choice(ValueType):
 class Sign(Choice):
     """One of a few words, or the sign that it stands for.
 
-    >>> Sign({"semicolon": "semicolon ;"}, "none", {";": "semicolon"}).read("--separator", ";")
+    >>> Sign({"semicolon": "semicolon ;"}, "none", signs={";": "semicolon"}).read("--separator", ";")
     'semicolon'
     """
 

@@ -74,8 +74,12 @@ def test_whole_counts_are_not_negative_and_their_intervals_hold_what_the_others_
 
 
 def test_cells_that_are_too_noisy_are_flagged():
-    result = released(TABLE.statistics(count=True, by={"sex": [1, 2]}))
-    assert result.to_frame(too_noisy=0.3)["too_noisy"].tolist() == [True, True]
+    few = released(TABLE.statistics(count=True, by={"sex": [1, 2]}))
+    assert few.to_frame(too_noisy=0.3)["too_noisy"].tolist() == [True, True]
+    many = tables.Table(pd.concat([FRAME] * 50), bounds={"age": (0, 100)})
+    result = released(many.statistics(count=True, by={"sex": [1, 2]}))
+    assert result.to_frame(too_noisy=0.01)["too_noisy"].tolist() == [True, True]
+    assert result.to_frame(too_noisy=0.3)["too_noisy"].tolist() == [False, False]
     assert result.to_frame(too_noisy=1e6)["too_noisy"].tolist() == [False, False]
     assert "too_noisy" not in result.frame.columns
     with pytest.raises(ArgumentError, match="too_noisy"):
