@@ -33,8 +33,9 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from inid.dpsgd.grad_sample.call_plan import APART, Call, CallPlan, OtherwiseDividedError, SameForAllError, Unit
-from inid.dpsgd.grad_sample.wrapped_forward import rows_in
+from inid.dpsgd.grad_sample.wrapped_forward import rows_in, signature_of
 from inid.dpsgd.independence.attribute_snapshot import AttributeSnapshot, kept_tensors
+from inid.dpsgd.independence.digests import Digest, digest_of
 from inid.dpsgd.independence.layout import NoDropout, Shapes, infer_call_plan, merged
 from inid.dpsgd.independence.made_up import Batch, MadeUp
 from inid.dpsgd.independence.selected_rows import SelectedRows
@@ -65,6 +66,7 @@ class Independence:
     def __init__(self, module: nn.Module, device: torch.device, drawn: BatchState, example: object = None) -> None:
         self._module, self._device, self._drawn, self._example = module, device, drawn, example
         self._seeds = count(_FIRST_SEED)  # another for every check
+        self._failures: dict[object, dict[str, str | None]] = {}  # what the model raises on a CPU, by kind of batch
 
     def kept(self, known: Iterable[int] = ()) -> list[Tensor]:
         """Tensors that the model keeps as attributes."""
@@ -77,7 +79,8 @@ class Independence:
         check_module(self._module)
         made_up = MadeUp(args, kwargs, rows, self._module, self._example)
         views = self._drawn.views_of(rows)
-        check = _Check(model, self._module, self._device, made_up, views, next(self._seeds), full)
+        failures = self._failures.setdefault(signature_of(args, kwargs, rows, training=self._module.training), {})
+        check = _Check(model, self._module, self._device, made_up, views, next(self._seeds), full, failures)
         try:
             return self._tried(check, args, kwargs)
         except GuaranteeError:
@@ -110,12 +113,6 @@ class Independence:
                 stacklevel=2,
             )
         return plan
-
-
-class _Digest(bytes):
-    """128 bits of a tensor, and how long it is."""
-
-    length: float
 
 
 @dataclass(eq=False)
@@ -157,12 +154,11 @@ class Evidence:
         for at, (leaf, along) in enumerate(zip(output, self.plan.output, strict=False)):
             if isinstance(leaf, Tensor) and leaf.requires_grad and along is not None:
                 gradient = _drawn(leaf, self.seed + at)
-                if len(self.others):
-                    size = leaf.shape[along] // self.examples
-                    each = [torch.arange(e * size, (e + 1) * size, device="cpu") for e in self.others]
-                    which = torch.cat(each).to(leaf.device)
-                    longer = _drawn(leaf, self.seed + at + 1) * _LONG.get(leaf.dtype, 2.0**20)
-                    gradient = gradient.index_copy(along, which, longer.index_select(along, which))
+                size = leaf.shape[along] // self.examples
+                draw = torch.Generator(leaf.device).manual_seed(self.seed + at + 1)
+                for each in self.others:
+                    longer = gradient.narrow(along, each * size, size)
+                    longer.normal_(generator=draw).mul_(_LONG.get(leaf.dtype, 2.0**20))
                 ends.append(leaf)
                 sent.append(gradient)
         return ends, sent
@@ -180,11 +176,7 @@ class Evidence:
         part = (torch.view_as_real(part.resolve_conj()) if part.is_complex() else part).contiguous()
         if self.keep:
             return part.cpu()
-        flat = part.reshape(-1).view(torch.uint8).cpu().numpy()
-        made = hashlib.blake2b(flat.tobytes(), digest_size=16, key=str(tuple(part.shape)).encode()[:64])
-        digest = _Digest(made.digest())
-        digest.length = float(torch.linalg.vector_norm(part.double()))
-        return digest
+        return digest_of(part)
 
 
 @dataclass(frozen=True)
@@ -207,6 +199,7 @@ class _Check:
         views: int,
         seed: int,
         full: bool,
+        failures: dict[str, str | None],
     ) -> None:
         self._model, self._module, self._made_up, self._views, self._full = model, module, made_up, views, full
         self._gpus = [device] if device.type == "cuda" else []
@@ -216,6 +209,8 @@ class _Check:
         self._widened: GuaranteeError | None = None
         self._floor: Evidence | None = None
         self.skipped: dict[str, str] = {}
+        self._failures = failures
+        self._on_cpu: nn.Module | None = None
 
     def plan(self) -> CallPlan:
         """The plan of the model's calls, if it keeps examples apart."""
@@ -452,16 +447,20 @@ class _Check:
         """Whether the model can be run on such a batch: tried on a CPU first, where a wrong index ends nothing."""
         if not self._gpus or self._model.sharded:
             return True
-        rows = 2 * self._views
-        try:
-            with torch.no_grad():
-                own = copy.deepcopy(self._module).cpu()
-                args, kwargs = pytree.tree_map_only(Tensor, Tensor.cpu, self._made_up.batch(rows, 1, kind))
-                own(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001 - the model's own, on what it may never meet
-            self.skipped[_SAID[kind]] = type(error).__name__
-            return False
-        return True
+        if kind not in self._failures:
+            rows = 2 * self._views
+            try:
+                with torch.no_grad():
+                    self._on_cpu = self._on_cpu or _on_cpu(self._module)
+                    args, kwargs = pytree.tree_map_only(Tensor, Tensor.cpu, self._made_up.batch(rows, 1, kind))
+                    self._on_cpu(*args, **kwargs)
+                self._failures[kind] = None
+            except Exception as error:  # noqa: BLE001 - the model's own, on what it may never meet
+                self._failures[kind] = type(error).__name__
+        why = self._failures[kind]
+        if why is not None:
+            self.skipped[_SAID[kind]] = why
+        return why is None
 
     def _judge(self, plan: CallPlan, base: Batch, expected: Evidence, found: Evidence, when: str, kind: str) -> None:
         difference = _difference(expected, found, found.pivots, self._floor) if found.pivots else None
@@ -593,9 +592,9 @@ def _staying(pivots: Sequence[int], kind: str) -> Sequence[int]:
 
 
 def _drawn(like: Tensor, seed: int) -> Tensor:
-    draw = torch.Generator().manual_seed(seed)
-    kind = torch.complex128 if like.is_complex() else torch.float64
-    return torch.randn(like.shape, generator=draw, dtype=kind, device="cpu").to(like)
+    """Normal numbers drawn where they are used: those of a large head would take a CPU many steps' time."""
+    draw = torch.Generator(like.device).manual_seed(seed)
+    return torch.randn(like.shape, generator=draw, dtype=like.dtype, device=like.device)
 
 
 def _difference(one: Evidence, other: Evidence, pivots: Sequence[int], floor: "Evidence | None") -> _Difference | None:
@@ -656,7 +655,7 @@ def _grossly(one: Evidence, other: Evidence) -> bool:
 
     def lengths(run: Evidence) -> list[float]:
         leaves = [seen for _, seen in run.calls] + [run.output] + [run.back[key] for key in sorted(run.back)]
-        return [each.length for each in pytree.tree_leaves(leaves) if isinstance(each, _Digest)]
+        return [each.length for each in pytree.tree_leaves(leaves) if isinstance(each, Digest)]
 
     both = list(zip(lengths(one), lengths(other), strict=False))
     return any(not abs(a - b) <= _COARSE * max(a, b) for a, b in both if math.isfinite(a) or math.isfinite(b))
@@ -681,6 +680,13 @@ def _floor_of(one: Evidence, other: Evidence) -> Evidence:
     calls = [(unit, rooms(seen, again)) for (unit, seen), (_, again) in zip(one.calls, other.calls, strict=True)]
     back = {key: rooms(seen, other.back.get(key, seen)) for key, seen in one.back.items()}
     return replace(one, calls=calls, back=back, output=rooms(one.output, other.output))
+
+
+def _on_cpu(module: nn.Module) -> nn.Module:
+    """A copy of a model that takes no room on the GPU, be it for a moment."""
+    ours: dict[int, Any] = {id(p): nn.Parameter(p.detach().cpu(), p.requires_grad) for p in module.parameters()}
+    ours |= {id(buffer): buffer.detach().cpu() for buffer in module.buffers()}
+    return copy.deepcopy(module, ours).cpu()
 
 
 @contextmanager
