@@ -204,7 +204,7 @@ class _Check:
         self._model, self._module, self._made_up, self._views, self._full = model, module, made_up, views, full
         self._gpus = [device] if device.type == "cuda" else []
         self._seed = seed
-        self._keep = self._settled = False
+        self._keep = self._deterministic = False
         self._chances = _CHANCES
         self._widened: GuaranteeError | None = None
         self._floor: Evidence | None = None
@@ -236,12 +236,12 @@ class _Check:
                         if self._chances > _CHANCES:
                             raise GuaranteeError(_OTHER_CALLS) from None
                         self._chances = 4 * _CHANCES  # a layer that is often left out may have been in none
-                    except _RepeatedRunDiffersError:
-                        if self._settled:  # deterministic algorithms are at work, and not all there is has one
+                    except _DifferenceSeenError:
+                        if self._deterministic:  # and not every operation has such an algorithm
                             self._keep = True
                         else:
                             stack.enter_context(_deterministic())
-                        self._settled = True
+                        self._deterministic = True
             finally:
                 self._start.put_back()
         return plan
@@ -399,7 +399,7 @@ class _Check:
         made = Evidence(plan, like.examples, like.views, tuple(stay), like.seed, others)
         try:
             return self._run(plan, batch, made)
-        except (GuaranteeError, _PlanAgainError, _RepeatedRunDiffersError):
+        except (GuaranteeError, _PlanAgainError, _DifferenceSeenError):
             raise
         except Exception as error:  # noqa: BLE001 - the model's own, on what it may never meet
             self.skipped[_SAID[kind]] = type(error.__cause__ or error).__name__
@@ -471,11 +471,17 @@ class _Check:
         self._refuse(self._refusal(difference, expected, found, when, kind) if difference else None)
 
     def _settle(self, plan: CallPlan, base: Batch, evidence: Evidence) -> None:
-        """See whether the same batch gives the same again; if not, order of addition differs from run to run.
+        """Find out whether a difference can be the order of addition, which may change from run to run.
 
-        The run that is at hand counts too: a kernel that is compiled or chosen in the first runs may round otherwise
-        from then on, and is no reason to refuse a model.
+        Some kernels of a GPU add in another order once in many runs, so that a few repeats need not show it: the first
+        difference of all begins the check anew with deterministic algorithms, where what mixes examples does so again.
+        If the same batch differs even then, values are compared by how much it does.
+
+        The run at hand counts among the repeats: a kernel that is compiled or chosen in the first runs may round
+        otherwise from then on, and is no reason to refuse a model.
         """
+        if not self._deterministic:
+            raise _DifferenceSeenError
         runs = [evidence]
         for _ in range(2):
             self._begin(evidence.seed)
@@ -487,7 +493,7 @@ class _Check:
             return
         if not self._keep:
             self._refuse(GuaranteeError(_ANOTHER) if any(_grossly(*pair) for pair in pairs) else None)
-            raise _RepeatedRunDiffersError
+            raise _DifferenceSeenError
         self._floor = self._floor or _floor_of(*pairs[0 if differs[0] else 1])
 
     def _refusal(self, found: _Difference, expected: Evidence, made: Evidence, when: str, kind: str) -> GuaranteeError:
@@ -538,8 +544,8 @@ _OTHER_CALLS = (
 )
 
 
-class _RepeatedRunDiffersError(Exception):
-    """The same batch gave something else when it was run again."""
+class _DifferenceSeenError(Exception):
+    """Two runs differ, perhaps by the order of addition alone."""
 
 
 _ANOTHER = (

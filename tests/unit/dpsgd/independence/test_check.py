@@ -120,6 +120,36 @@ def test_kernels_that_round_differently_in_the_first_runs_are_not_taken_for_mixi
         train(Warming(cold, 1e-3))
 
 
+def reordered(gradient):
+    """A last bit of one row, as from sums that are added in another order."""
+    gradient = gradient.clone()
+    gradient[0] *= 1 + 4 * torch.finfo(gradient.dtype).eps
+    return gradient
+
+
+class SeldomReordered(nn.Module):
+    """Adds in another order once in many runs, as atomic sums on a GPU do, but where that is forbidden."""
+
+    def __init__(self, every, mixing):
+        super().__init__()
+        self.first, self.last, self.runs, self.mixing = nn.Linear(2, 3), nn.Linear(3, 1), iter(range(10**6)), mixing
+        self.every = every
+
+    def forward(self, x):
+        h = self.first(x) * 1
+        seldom = next(self.runs) % self.every == self.every - 1
+        if seldom and h.requires_grad and not torch.are_deterministic_algorithms_enabled():
+            h.register_hook(reordered)
+        return self.last(h + self.mixing * h.mean(0) if self.mixing else h)
+
+
+@pytest.mark.parametrize("every", [5, 7, 11, 13])
+def test_sums_that_are_seldom_added_in_another_order_are_not_taken_for_mixing(every):
+    train(SeldomReordered(every, 0.0))
+    with pytest.raises(GuaranteeError, match="does not see every example"):
+        train(SeldomReordered(every, 1e-3))
+
+
 def held(gradient):
     return gradient.clamp(-1e3, 1e3)  # entry by entry, which is each example's own
 
