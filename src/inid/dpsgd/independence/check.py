@@ -126,6 +126,7 @@ class Evidence:
     seed: int
     others: Sequence[int] = ()  # examples whose gradients are others
     keep: bool = False  # values instead of digests
+    in_order: bool = False  # deterministic algorithms are at work
     calls: list[tuple[Unit, list[Any]]] = field(default_factory=list)
     back: dict[tuple[int, str], list[Any]] = field(default_factory=dict)
     output: list[Any] = field(default_factory=list)
@@ -161,6 +162,8 @@ class Evidence:
                     longer.normal_(generator=draw).mul_(_LONG.get(leaf.dtype, 2.0**20))
                 ends.append(leaf)
                 sent.append(gradient)
+        if self.in_order:
+            _order_attention(ends)
         return ends, sent
 
     def _seen(self, leaf: Any, along: int | None) -> Any:
@@ -364,7 +367,7 @@ class _Check:
 
     def _run(self, plan: CallPlan, batch: Batch, evidence: Evidence) -> Evidence:
         evidence.pivots = _pivots(evidence.examples, self._seed) if not evidence.pivots else evidence.pivots
-        evidence.keep = evidence.keep or self._keep
+        evidence.keep, evidence.in_order = evidence.keep or self._keep, self._deterministic
         # A model may change its input.
         args, kwargs = pytree.tree_map_only(Tensor, torch.clone, batch)
         try:
@@ -706,6 +709,24 @@ def _deterministic() -> Iterator[None]:
             yield
     finally:
         torch.use_deterministic_algorithms(before[0], warn_only=before[1])
+
+
+def _order_attention(ends: Sequence[Tensor]) -> None:
+    """Let the backward of fused attention add in the same order every time.
+
+    Its kernels look at the flag of deterministic algorithms themselves, and pass over one that only warns; matrix
+    products would refuse to run under one that does more, unless the environment was set before torch was loaded.
+    """
+    nodes = [leaf.grad_fn for leaf in ends]
+    seen = set(nodes)
+    while nodes:
+        node: Any = nodes.pop()
+        if "Attention" in node.name():
+            node.register_prehook(lambda _: torch.use_deterministic_algorithms(True))
+            node.register_hook(lambda *_: torch.use_deterministic_algorithms(True, warn_only=True))
+        further = {parent for parent, _ in node.next_functions if parent is not None} - seen
+        seen |= further
+        nodes.extend(further)
 
 
 @contextmanager

@@ -150,6 +150,43 @@ def test_sums_that_are_seldom_added_in_another_order_are_not_taken_for_mixing(ev
         train(SeldomReordered(every, 1e-3))
 
 
+class FusedAttention(torch.autograd.Function):
+    """Adds in another order now and then unless the flag is strict, as the kernels of attention do on a GPU."""
+
+    runs = 0
+
+    @staticmethod
+    def forward(_ctx, x):
+        return x.clone()
+
+    @staticmethod
+    def backward(_ctx, gradient):
+        FusedAttention.runs += 1
+        strict = torch.are_deterministic_algorithms_enabled()
+        strict = strict and not torch.is_deterministic_algorithms_warn_only_enabled()
+        return gradient if strict or FusedAttention.runs % 5 else reordered(gradient)
+
+
+class Attending(nn.Module):
+    """Two layers with attention between them; may mix examples."""
+
+    def __init__(self, mixing):
+        super().__init__()
+        self.first, self.last, self.mixing = nn.Linear(2, 3), nn.Linear(3, 1), mixing
+
+    def forward(self, x):
+        h = FusedAttention.apply(self.first(x))
+        return self.last(h + self.mixing * h.mean(0) if self.mixing else h)
+
+
+@pytest.mark.parametrize("_", range(5))
+def test_attention_is_asked_to_add_in_one_order(_):
+    train(Attending(0.0))
+    assert not torch.are_deterministic_algorithms_enabled()
+    with pytest.raises(GuaranteeError, match="does not see every example"):
+        train(Attending(1e-3))
+
+
 def held(gradient):
     return gradient.clamp(-1e3, 1e3)  # entry by entry, which is each example's own
 
