@@ -119,12 +119,12 @@ def run(study: Study) -> Outcome:
         ),
         (
             "Accuracies are those after the last epoch, means over seeds. Learning rates were chosen per column by "
-            "runs of 10 epochs, for the paper's column also by two runs of 100 epochs, of which the smaller rate was "
-            "the better; still smaller ones were not tried at (8, 1e-5), nor 100 epochs for SPR on entries. At "
-            "(5, 1e-5) each column has one run: the paper's with rate 0.01, the others with the rates of (8, 1e-5). For "
-            "adaptive thresholds with a total one rate and three quantiles were tried; its row is one run. Three of the "
-            "tuning runs were made with a version of the library between two commits, as their records say. The runs at delta = 4e-10 "
-            "have the learning rates that were chosen at (8, 1e-5)."
+            "runs of 10 epochs, for the paper's column also by two runs of 100 epochs, of which the smaller rate "
+            "was the better; still smaller ones were not tried at (8, 1e-5), nor 100 epochs for SPR on entries. At "
+            "(5, 1e-5) each column has one run: the paper's with rate 0.01, the others with the rates of (8, 1e-5). "
+            "For adaptive thresholds with a total one rate and three quantiles were tried; its row is one run. "
+            "Three of the tuning runs were made with a version of the library between two commits, as their records "
+            "say. The runs at delta = 4e-10 have the learning rates that were chosen at (8, 1e-5)."
         ),
     ]
     return out
