@@ -219,7 +219,7 @@ def _preview(live: LivePlan) -> str:
         assumed=f"about {summary.rows:,} rows" if summary.rows and summary.guessed else "",
         grouped=next((plan.summary().spread for plan in live.planned.plans.values() if plan.summary().spread), "")
         or ("groups of equal size" if any(table["names"] for _, tables, _ in parts for table in tables) else ""),
-        promise=promise_in_words(summary.budget, protected_unit(question.person), summary.noise.sensitivity.neighbours),
+        promise=promise_in_words(summary.budget, protected_unit(question), summary.noise.sensitivity.neighbours),
     )
 
 
@@ -375,7 +375,7 @@ def releases_part(outcomes: Sequence[Outcome]) -> str:
 def _promise(live: LivePlan) -> str:
     noise = live.planned.summary.noise
     plans = list(live.planned.plans.values())
-    unit = protected_unit(plans[0].question.person) if plans else "one person's contribution"
+    unit = protected_unit(plans[0].question) if plans else "one person's contribution"
     budget = live.planned.summary.budget
     words = promise_in_words(budget, unit, noise.sensitivity.neighbours)
     return rendered("promise.html", words=words, name=promise_name(budget), numbers=promise_symbols(budget))
@@ -432,7 +432,7 @@ def stream_plan_parts(live: LiveStream) -> dict[str, str]:
         (plan.noise.mechanism.capitalize(), f"noise, on {plan.noise.dimension:,} numbers of each period"),
     ]
     budget = plan.budget
-    words = promise_in_words(budget, protected_unit(plan.question.person), plan.noise.sensitivity.neighbours)
+    words = promise_in_words(budget, protected_unit(plan.question), plan.noise.sensitivity.neighbours)
     table = plan.error_table()
     return {
         "facts": rendered(

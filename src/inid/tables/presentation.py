@@ -24,7 +24,7 @@ from inid.report.wording import plain_number
 from inid.tables.expressions import leaves
 from inid.tables.facts import Key, Person
 from inid.tables.intervals import quantile
-from inid.tables.view import View
+from inid.tables.view import PublicFacts, View
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -386,7 +386,7 @@ def report_inputs(result: "Result", page: "PageFacts") -> ReportInputs:
     return ReportInputs(
         title=page.title,
         plan=page.summary or result.plan.summary(),
-        unit=protected_unit(question.person, page.rows_are),
+        unit=protected_unit(question, page.rows_are),
         question=[(term, text) for term, text in facts if text and (term, text) not in answers],
         columns=question.column_facts(),
         blocks=published_blocks(
@@ -459,9 +459,8 @@ def view_facts(view: View, used: Iterable[str]) -> list[tuple[str, str]]:
     facts: list[tuple[str, str]] = []
     people = view.people
     if people is not None:
-        facts += view_facts(
-            people.rows, [name for one in people.features.values() if one.value for name, _ in leaves(one.value)]
-        )
+        values = [feature.value for feature in people.features.values() if feature.value is not None]
+        facts += view_facts(people.rows, [name for value in values for name, _ in leaves(value)])
         facts += [(f"{name} of each {people.person}", str(one)) for name, one in people.features.items()]
     counted = "rows that count" if people is None else "people that count"
     facts += [] if view.where is None else [(counted, str(view.where))]
@@ -525,23 +524,20 @@ def column_facts(
     return ColumnFacts(name, ", ".join(kinds), limits, filled)
 
 
-def protection(person: Person | None, neighbours: str, when: str = "") -> str:
+def protection(facts: PublicFacts, when: str = "") -> str:
     """Who is protected, and from what."""
-    return f"{protected_unit(person, when=when)}: results are about equally likely {_RELATIONS[neighbours]}"
+    return f"{protected_unit(facts, when=when)}: results are about equally likely {_RELATIONS[facts.neighbours]}"
 
 
-def protected_unit(person: Person | None, rows_are: str | None = None, *, when: str = "") -> str:
-    """Who is protected, in words; of several periods, in which of them.
-
-    >>> protected_unit(None), protected_unit(None, "people"), protected_unit(Person("id", 2))
-    ('one row', 'a given person', 'one person (up to 2 rows with the same id)')
-    """
+def protected_unit(facts: PublicFacts, rows_are: str | None = None, *, when: str = "") -> str:
+    """Who is protected, in words; of several periods, in which of them."""
+    person = facts.person
     if person is None:
         return (
             "a given person" if rows_are == "people" else f"any one of the {rows_are}" if rows_are else f"one row{when}"
         )
     rows = "one row" if person.max_rows == 1 else f"up to {person.max_rows:,} rows"
-    rows = rows if person.contribution is None else "all rows"
+    rows = rows if person.contribution is None and facts.view.people is None else "all rows"
     return f"one person ({rows} with the same {person.column}{when})"
 
 

@@ -196,3 +196,23 @@ def test_a_stream_counts_people_within_a_period(tmp_path, ids):
         }
     assert first == pytest.approx({"count": 2, "sum": 80.0}, abs=0.5)
     assert second == pytest.approx({"count": 1, "sum": 30.0}, abs=0.5)  # the others counted before
+
+
+QUESTIONS = {
+    "statistics": lambda t: t.statistics(count=True, mean=["spent"], by={"sex": ["F", "M"]}),
+    "marginals": lambda t: t.marginals([("sex",)], mean={"spent": [("sex",)]}),
+    "largest_group": lambda t: t.largest_group({"sex": ["F", "M"]}),
+    "quantiles": lambda t: t.quantiles({"spent": [0.5]}, by={"sex": ["F", "M"]}),
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_report_says_how_features_are_made_and_that_all_rows_of_a_person_are_protected(name, tmp_path):
+    question = QUESTIONS[name](people(OTHERS))
+    result = question.release(question.plan(PROMISE))
+    result.report(tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "one person (all rows with the same id)" in page
+    assert "same(sex)" in page
+    assert name == "largest_group" or "sum(cost) in -10:10" in page
+    assert "(one row with the same" not in page

@@ -440,7 +440,7 @@ class ClippedTotal(Question):
             ),
             ("groups", "; ".join(f"{name}: {listed_keys(keys)}" for name, keys in self.by.items())),
             ("other keys", other_keys_in_words("drop") if self.by else ""),
-            ("protected", protection(self.person, self.neighbours)),
+            ("protected", protection(self)),
             *view_facts(self.view, self.answer_keys()),
         ]
 

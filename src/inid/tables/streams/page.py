@@ -44,7 +44,7 @@ def stream_page(
         *(
             (
                 term,
-                protection(plan.question.person, plan.question.neighbours, plan.when) if term == "protected" else text,
+                protection(plan.question, plan.when) if term == "protected" else text,
             )
             for term, text in plan.question.facts(plan, (), stream.level)
         ),
@@ -54,7 +54,7 @@ def stream_page(
     inputs = ReportInputs(
         title=title or "Private statistics, period after period",
         plan=plan.summary(),
-        unit=protected_unit(plan.question.person, when=plan.when),
+        unit=protected_unit(plan.question, when=plan.when),
         question=[(term, text) for term, text in facts if text],
         columns=plan.question.column_facts(),
         blocks=stream_blocks(results, share, plan),

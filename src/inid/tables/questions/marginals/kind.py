@@ -250,7 +250,7 @@ class Marginals(MarginalsQuestion, Question):
             ("statistics", f"{len(self.statistics)} {what} over {', '.join(self.columns)}; they agree"),
             ("groups", "; ".join(groups)),
             ("other keys", other_keys_in_words(self.domains.other)),
-            ("protected", protection(self.person, self.neighbours)),
+            ("protected", protection(self)),
             *view_facts(self.view, self.answer_keys()),
             ("rows assumed", "" if self.rows is None else f"{self.rows:,}, a public guess for planning"),
         ]

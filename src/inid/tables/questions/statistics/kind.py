@@ -504,7 +504,7 @@ class Statistics(StatisticsQuestion, Question):
             ("statistics", ", ".join(kinds)),
             ("groups", "; ".join(f"{name}: {listed_keys(keys)}" for name, keys in self.by.items())),
             ("other keys", other_keys_in_words(self.other) if self.by else ""),
-            ("protected", protection(self.person, self.neighbours)),
+            ("protected", protection(self)),
             ("weights", weights_in_words(self.weight)),
             *view_facts(self.view, self.answer_keys()),
             ("rows assumed", "" if assumed is None else f"{assumed:,}{in_groups}, a public guess for planning"),

@@ -594,7 +594,7 @@ class SyntheticRows(Question):
             ("pairs that were measured", ", ".join("*".join(pair) for pair in measured)),
             ("pairs taken as independent", ", ".join("*".join(pair) for pair in pinned)),
             *(("interactions", note) for note in self.triple_notes(plan.released)),
-            ("protected", protection(self.person, self.neighbours)),
+            ("protected", protection(self)),
             *(("not kept", note) for note in self.together_notes()),
             *view_facts(self.view, self.answer_keys()),
         ]
