@@ -196,8 +196,9 @@ class PoissonLoader:
                 "change the rows in the training loop, and leave collate_fn out."
             )
         if max_physical_batch_size is not None and max_physical_batch_size % views:
+            name = "augmentations" if units is None else "examples_per_unit"
             raise ArgumentError(
-                f"max_physical_batch_size must be a multiple of {_views_argument(units)}={views}, got "
+                f"max_physical_batch_size must be a multiple of {name}={views}, got "
                 f"{max_physical_batch_size}: pass how many rows fit into memory, all of one {self.unit} among them."
             )
         if neighbours == "add_remove" and world > 1 and (key is None or key < _GUESSED):
@@ -420,10 +421,6 @@ class PoissonLoader:
 
 class NoLengthError(ArgumentError, TypeError):
     """A loader has no length; a `TypeError`, since that is what `list()` and training frameworks take for an answer."""
-
-
-def _views_argument(units: UnitIndex | None) -> str:
-    return "augmentations" if units is None else "examples_per_unit"
 
 
 def _digest(units: UnitIndex) -> str:
