@@ -333,8 +333,8 @@ MUTATIONS = (
     ),
     Mutation(
         "accounting/rules.py",
-        "tail = 2 / (_kept(total, reserve) * order)",
-        "tail = 1 / (_kept(total, reserve) * order)",
+        "tail = 2 / (_delta_of_rules(total, reserve) * order)",
+        "tail = 1 / (_delta_of_rules(total, reserve) * order)",
         "tests/unit/accounting/test_rules.py::test_the_renyi_limit_is_below_its_formula_and_near",
     ),
     Mutation(
@@ -581,7 +581,7 @@ MUTATIONS = (
     ),
     # Evidence: a bound from guesses, and the checker without dependencies, which lies beside the library.
     Mutation(
-        "testing/training_audit.py",
+        "testing/auditing.py",
         "more = canaries * delta *",
         "more = delta *",
         "tests/unit/testing/test_training_audit.py::"

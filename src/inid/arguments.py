@@ -100,6 +100,18 @@ def real(name: str, value: object, *, above: float | None = None, least: float |
     return number
 
 
+def miss_probability(level: object) -> float:
+    """The probability, above 0, with which an interval of this level does not cover.
+
+    >>> miss_probability(0.75)
+    0.25
+    """
+    gamma = 1 - real("level", level, above=0, cure="pass a probability such as 0.95")
+    if not gamma > 0:
+        raise ArgumentError(f"level must be a probability below 1, got {shown(level)}: pass 0.95, say.")
+    return gamma
+
+
 def decimal_float(
     name: str, value: object, *, above: float | None = None, least: float | None = None, cure: str
 ) -> float:
@@ -153,8 +165,8 @@ def array(
     # Two reductions say whether every entry is wanted (NaN fails both); only a failure looks for the culprit.
     low, high = numbers_.min(), numbers_.max()
     if not ((low > 0 if positive else low >= 0) and high < math.inf):
-        wanted_entries = (numbers_ > 0 if positive else numbers_ >= 0) & (numbers_ < math.inf)
-        at = int(np.argmin(wanted_entries))
+        in_range = (numbers_ > 0 if positive else numbers_ >= 0) & (numbers_ < math.inf)
+        at = int(np.argmin(in_range))
         limit = "greater than 0" if positive else "of at least 0"
         raise ArgumentError(f"{name}[{at}] must be a finite number {limit}, got {shown_entry(value, raw, at)}: {cure}.")
     numbers_.flags.writeable = False

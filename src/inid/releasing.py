@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.special import ndtri
 
 from inid._version import RECORD_FORMAT
-from inid.arguments import Floats, integer, read_word, real, shown
+from inid.arguments import Floats, integer, miss_probability, read_word, real, shown
 from inid.errors import ArgumentError, GuaranteeError, RecordError
 from inid.noise import RandomSource, add_noise, current_source, effective_scales, grid
 from inid.noise.exact_draws import noisy_argmax
@@ -72,9 +72,7 @@ class Release:
         >>> bool(low[0] < r.values[0] < high[0])
         True
         """
-        gamma = 1 - real("level", level, above=0, cure="pass a probability such as 0.95")
-        if not gamma > 0:
-            raise ArgumentError(f"level must be a probability below 1, got {shown(level)}: pass 0.95, say.")
+        gamma = miss_probability(level)
         if isinstance(self.plan, StaircasePlan):
             reach = self.plan.joint_half_widths(1 - gamma) if simultaneous else self.plan.half_widths(gamma)
             return self.values - reach, self.values + reach
@@ -100,11 +98,9 @@ class Release:
         >>> round(high - low, 1)
         12.0
         """
-        own = _read_weights(weights, self.values.size)
-        gamma = 1 - real("level", level, above=0, cure="pass a probability such as 0.95")
-        if not gamma > 0:
-            raise ArgumentError(f"level must be a probability below 1, got {shown(level)}: pass 0.95, say.")
-        middle, reach = float(self.values @ own), half_width(self.plan, own, 1 - gamma)
+        combination = _read_weights(weights, self.values.size)
+        gamma = miss_probability(level)
+        middle, reach = float(self.values @ combination), half_width(self.plan, combination, 1 - gamma)
         return middle - reach, middle + reach
 
     def to_dict(self) -> dict[str, Any]:
@@ -143,12 +139,12 @@ class Release:
 def _read_weights(weights: ArrayLike, size: int) -> Floats:
     """Weights of either sign."""
     try:
-        own = np.array(weights, dtype=np.float64)
+        combination = np.array(weights, dtype=np.float64)
     except (TypeError, ValueError):
-        own = np.array(math.nan)
-    if own.shape != (size,) or not np.isfinite(own).all():
+        combination = np.array(math.nan)
+    if combination.shape != (size,) or not np.isfinite(combination).all():
         raise ArgumentError(f"weights must be {size} finite numbers, one per coordinate: pass ones for a total.")
-    return own
+    return combination
 
 
 class Drawn(NamedTuple):
@@ -401,9 +397,7 @@ class Selection:
         It is at most the largest of the K exponential noises, which exceeds b log(K / gamma) with probability gamma at
         most.
         """
-        gamma = 1 - real("level", level, above=0, cure="pass a probability such as 0.95")
-        if not gamma > 0:
-            raise ArgumentError(f"level must be a probability below 1, got {shown(level)}: pass 0.95, say.")
+        gamma = miss_probability(level)
         return float(self.plan.scales[0]) * math.log(self.candidates / gamma)
 
     def to_dict(self) -> dict[str, Any]:

@@ -67,7 +67,7 @@ def test_a_setting_that_switches_mixing_on_is_seen_at_the_next_forward(name):
 
 def looks(training, steps, change=lambda model, step: None):
     seen = []
-    checks = training.optimizer.gradients._look
+    checks = training.optimizer.gradients._check
     inside = checks.plan
     checks.plan = lambda *args, **kwargs: seen.append(args) or inside(*args, **kwargs)
     for step in range(steps):

@@ -127,7 +127,7 @@ def test_rows_of_any_floats_are_held_at_any_threshold(dtype, order, threshold):
             rows = [
                 DenseGrads(floats(1, size)),
                 OuterGrads(floats(1, 5), floats(1, size)),
-                EmbeddingGrads.gathered(torch.tensor([[0, 2, 2]]), floats(1, 3, size), 4, None),
+                EmbeddingGrads.of_tokens(torch.tensor([[0, 2, 2]]), floats(1, 3, size), 4, None),
             ][at % 3]
             length = {DenseGrads: size, OuterGrads: 5 * size, EmbeddingGrads: 4 * size}[type(rows)]
             added = Sums([[length]], dtype, torch.device("cpu"))

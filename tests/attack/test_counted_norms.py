@@ -86,7 +86,7 @@ def tokens_of_its_own(monkeypatch):
     """Others repeat one token, the last example has four: the threshold is the norm of others without it."""
     x = torch.zeros(NUMBER, 4, dtype=torch.int64)
     x[LAST] = torch.arange(4)
-    own = gradient_rows.EmbeddingGrads.gathered(x.clone().fill_(0), torch.ones(NUMBER, 4, WIDTH), 8, None)
+    own = gradient_rows.EmbeddingGrads.of_tokens(x.clone().fill_(0), torch.ones(NUMBER, 4, WIDTH), 8, None)
     limit = float(own.powers(2).sqrt()[0])
     return moved(
         lambda: nn.Embedding(8, WIDTH),
@@ -149,7 +149,7 @@ def test_the_tokens_of_one_example_leave_the_norms_of_others_to_the_bit(order, w
     for several in (1, 2, 100, 400):
         tokens = torch.zeros(NUMBER, 400, dtype=torch.int64)
         tokens[LAST] = torch.arange(400) % several
-        found.append(gradient_rows.EmbeddingGrads.gathered(tokens, gradients, 400, None).powers(order)[:LAST])
+        found.append(gradient_rows.EmbeddingGrads.of_tokens(tokens, gradients, 400, None).powers(order)[:LAST])
     assert all(torch.equal(found[0], each) for each in found[1:])
 
 

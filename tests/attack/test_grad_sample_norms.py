@@ -79,7 +79,10 @@ def test_small_entries_behind_a_large_one_count_in_the_l1_norm(chunks, large, th
 FORMS = {
     "outer": (3000, lambda flat: OuterGrads(flat, torch.ones(1, 1, dtype=DOUBLE))),
     "outer, the input": (3000, lambda flat: OuterGrads(torch.ones(1, 1, dtype=DOUBLE), flat)),
-    "table": (3000, lambda flat: EmbeddingGrads.gathered(torch.arange(flat.shape[1])[None], flat.mT[None], 3000, None)),
+    "table": (
+        3000,
+        lambda flat: EmbeddingGrads.of_tokens(torch.arange(flat.shape[1])[None], flat.mT[None], 3000, None),
+    ),
     "rows": (64 * 600, DenseGrads),
 }
 

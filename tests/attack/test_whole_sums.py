@@ -91,7 +91,7 @@ def test_little_is_lost(kind):
 @pytest.mark.parametrize("most", [0, 2**45])
 def test_rows_are_cut_one_by_one_where_there_is_no_room(most, monkeypatch):
     own = rows(torch.float32)
-    monkeypatch.setattr(OuterGrads, "whole_sum", None)
+    monkeypatch.setattr(OuterGrads, "exact_sum", None)
     quanta = added(own, rule(most=most)) * 2.0**16
     assert torch.equal(quanta, quanta.round())
 
@@ -117,8 +117,8 @@ def test_numbers_that_are_too_large_add_nothing(most, far, monkeypatch):
 @pytest.mark.parametrize("correlated", [False, True])
 def test_training_takes_whole_sums_unless_noise_is_correlated(correlated, monkeypatch):
     seen = []
-    whole = OuterGrads.whole_sum
-    monkeypatch.setattr(OuterGrads, "whole_sum", lambda self, *args: (seen.append(args[-1]), whole(self, *args))[1])
+    whole = OuterGrads.exact_sum
+    monkeypatch.setattr(OuterGrads, "exact_sum", lambda self, *args: (seen.append(args[-1]), whole(self, *args))[1])
     model, x = nn.Linear(6, 3), torch.randn(24, 6)
     options = {"correlation": dpsgd.Banded(2), "steps": 4} if correlated else {}
     with unsafe_no_noise():

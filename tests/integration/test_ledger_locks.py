@@ -26,7 +26,7 @@ file_locks = module_with("inid.accounting", "LockError")
 
 TOTAL = inid.PureDP(epsilon=1000.0)
 FORKED = multiprocessing.get_context("forkserver")
-FORKED.set_forkserver_preload(["integration.ledger_children", "inid.accounting.sqlite"])
+FORKED.set_forkserver_preload(["integration.ledger_children", "inid.accounting.databases"])
 
 
 def copy_whole(path: Path) -> None:

@@ -53,7 +53,7 @@ def largest(terms: Terms, room: Amounts, currency: Currency | None) -> dict[str,
     return {name: Words(value) for name, value in zip(("epsilon", "mu", "part"), sizes, strict=True)}
 
 
-def met(sums: Amounts, price: Amounts) -> str:
+def mixed_order(sums: Amounts, price: Amounts) -> str:
     """Where Laplace noise meets Gaussian noise in one ledger: which after which; empty where they do not."""
     if "mu_squared" not in sums or "epsilon" not in sums or (sums["epsilon"] is None) == (price["epsilon"] is None):
         return ""
@@ -66,7 +66,7 @@ def mix(terms: Terms, sums: Amounts, price: Amounts, currency: Currency | None) 
     Rule (a) counts Laplace noise alone, so a mix has to fit the others, in which Laplace noise is dear. Parts are
     counted in one currency from the beginning, and fit whatever their noise.
     """
-    order = met(sums, price)
+    order = mixed_order(sums, price)
     if not order:
         return ""
     limits: Mapping[Currency, Fraction] = dict(terms.limits)
@@ -136,7 +136,12 @@ def largest_promises(total: Budget, terms: Terms, room: Amounts) -> tuple[Budget
 # is left" has a meaning for one kind of release only: its noise, and the currency in which it was promised.
 
 Kind = Literal["epsilon", "mu_squared", "rho", "renyi", "gaussian"]  # "gaussian": such noise under (epsilon, delta)
-_OWN: dict[str, Kind] = {"PureDP": "epsilon", "GaussianDP": "mu_squared", "ZCDP": "rho", "RenyiDP": "renyi"}
+_KIND_OF: dict[str, Kind] = {
+    "PureDP": "epsilon",
+    "GaussianDP": "mu_squared",
+    "ZCDP": "rho",
+    "RenyiDP": "renyi",
+}
 
 
 @dataclass(frozen=True)
@@ -189,13 +194,13 @@ def share_in_words(share: Fraction, *, up: bool = False) -> str:
 def kind_of_charge(charge: Charge) -> Kind:
     """The kind of a release that is about to be charged."""
     name = None if charge.promise is None else charge.promise.kind
-    return _OWN.get(name or "") or ("epsilon" if charge.price.get("epsilon") is not None else "gaussian")
+    return _KIND_OF.get(name or "") or ("epsilon" if charge.price.get("epsilon") is not None else "gaussian")
 
 
 def kind_of_record(record: Record) -> Kind:
     """The kind of a release that was charged."""
     name = record.promise.rpartition(" under ")[2].partition("(")[0]
-    return _OWN.get(name) or ("epsilon" if record.cost.epsilon is not None else "gaussian")
+    return _KIND_OF.get(name) or ("epsilon" if record.cost.epsilon is not None else "gaussian")
 
 
 def room_for(settings: Settings, history: History, kind: Kind | None) -> Room:
@@ -282,8 +287,8 @@ def _rounded_down(value: Fraction) -> float:
 
 def priced(settings: Settings, what: object, delta: Fraction = Fraction(0)) -> Charge:
     """What would be charged, proved, with its price in the ledger's currencies and what it takes from the reserve."""
-    own_charge, extra = charge_of(what)
-    charge = Charge.of(own_charge, settings.terms.currencies, settings.terms.order, delta + extra)
+    charged, extra = charge_of(what)
+    charge = Charge.of(charged, settings.terms.currencies, settings.terms.order, delta + extra)
     if not covered(settings.neighbours, charge.neighbours):
         raise BudgetError(
             f'the plan is for neighbours="{charge.neighbours}", the ledger counts "{settings.neighbours}", '
@@ -295,7 +300,7 @@ def priced(settings: Settings, what: object, delta: Fraction = Fraction(0)) -> C
     return charge
 
 
-def _is_the_whole(total: Budget, charge: Charge) -> bool:
+def _takes_total(total: Budget, charge: Charge) -> bool:
     """Whether a charge, with what it takes beside its noise, keeps the whole promise by itself: rule (d)."""
     promise = charge.promise
     if isinstance(charge.what, JointCharge):  # its promise holds with what it takes, and nothing more
@@ -319,7 +324,7 @@ def admitted(settings: Settings, history: History, charge: Charge) -> Amounts:
     terms, price = settings.terms, charge.price
     if (terms.reserve is not None or not charge.taken) and accepts(terms, added(history.sums, price)):
         return price
-    if terms.takes_total and history.charges == 0 and _is_the_whole(settings.total, charge):
+    if terms.takes_total and history.charges == 0 and _takes_total(settings.total, charge):
         return terms.everything
     if charge.taken and terms.reserve is None:
         raise BudgetError(
@@ -362,7 +367,7 @@ def admitted(settings: Settings, history: History, charge: Charge) -> Amounts:
         left=Words(room),
         total=_numbers(settings.total),
         times=Words(times(history)),
-        mixed=Words(met(history.sums, price) if history.charges else ""),
+        mixed=Words(mixed_order(history.sums, price) if history.charges else ""),
         **largest(terms, dict(room.amounts), settings.counted),
     )
 
@@ -382,7 +387,7 @@ def check_history(settings: Settings, records: Iterable[Record]) -> None:
             )
         sums = added(sums, dict(record.cost.amounts))
     spends_total = (
-        settings.terms.takes_total and len(charges) == 1 and _is_the_whole(settings.total, _charge_again(charges[0]))
+        settings.terms.takes_total and len(charges) == 1 and _takes_total(settings.total, _charge_again(charges[0]))
     )
     if not (accepts(settings.terms, sums) or (spends_total and all(amount is None for amount in sums.values()))):
         raise GuaranteeError(f"the charges of the ledger do not keep its total together, {settings.total}.")

@@ -21,6 +21,7 @@ from inid.accounting.rules import Settings, Terms
 from inid.accounting.stores import Head
 from inid.arguments import integer, shown
 from inid.errors import BudgetError, RecordError
+from inid.planning.noise_plan import aligned
 
 _LEASE = '{"inid_lease"'  # how the text of a lease begins
 _KINDS = ("inid", "inid_composition", "inid_parts")  # a plan, a composition, several parts
@@ -156,9 +157,8 @@ def summary(
 ) -> str:
     """The text of a ledger."""
     terms = settings.terms
-    table = [("currency", "spent", "left", "limit"), *ledger_lines(terms, history)]
-    widths = [max(len(line[i]) for line in table) for i in range(4)]
-    body = ["  ".join(word.ljust(width) for word, width in zip(line, widths, strict=True)).rstrip() for line in table]
+    table = [["currency", "spent", "left", "limit"], *map(list, ledger_lines(terms, history))]
+    body = aligned(table, left=4)
     suffix = f", parts counted in {settings.currency}" if settings.currency else ""
     facts = f"{settings.total}, {times(history)}, neighbours {settings.neighbours}, unit {settings.unit}{suffix}"
     if last is not None:

@@ -121,7 +121,7 @@ class Journal:
         self._lock = Lock()
         self._closed = False
         self.begun: str | None = None
-        self._seen = self._empty()
+        self._history = self._empty()
         self.obstacle: str | None = None
         self.read()  # the whole stored history is checked before the ledger is handed out
 
@@ -129,17 +129,17 @@ class Journal:
         """The history up to now."""
         with self._lock:
             with self._transaction(writes=False) as transaction:
-                self._seen = self._caught_up(transaction, self._seen)
-                mark = self._compared(transaction, self._seen)
+                self._history = self._caught_up(transaction, self._history)
+                mark = self._compared(transaction, self._history)
             self._note(mark)
-            return self._seen
+            return self._history
 
     def append(self, make: Callable[[History], tuple[str, tuple[str, str], Amounts]]) -> tuple[Entry, Amounts]:
         """Add the entry whose label, texts and cost follow from the whole history; it is committed on return."""
         with self._lock:
             self.begun = None
             with self._transaction(writes=True) as transaction:
-                history = self._caught_up(transaction, self._seen)
+                history = self._caught_up(transaction, self._history)
                 mark = self._compared(transaction, history)
                 if self.obstacle is not None:
                     raise BudgetError(self.obstacle)
@@ -148,7 +148,7 @@ class Journal:
                 self.begun = entry.digest
                 after = history.after(entry, self.settings.terms)
                 transaction.append(entry, after.head(self.settings_text))
-            self._seen = after  # only now: the transaction has committed
+            self._history = after  # only now: the transaction has committed
             self._note(mark)
         return entry, cost
 
@@ -156,12 +156,12 @@ class Journal:
         """Take the ledger as it is for the one that counts, whatever was seen of it before."""
         with self._lock:
             with self._transaction(writes=True) as transaction:
-                self._seen = self._caught_up(transaction, self._seen)
+                self._history = self._caught_up(transaction, self._history)
                 transaction.adopt()
                 mark = transaction.mark()
             self.obstacle = None
             if mark.id is not None:
-                adopted(mark.id, Sight(self._seen.entries, self._seen.digest))
+                adopted(mark.id, Sight(self._history.entries, self._history.digest))
 
     def records(self) -> tuple[Record, ...]:
         """Every charge, oldest first, read anew from the store and checked entry by entry."""
@@ -223,8 +223,8 @@ class Journal:
         return mark
 
     def _note(self, mark: Mark) -> None:
-        if mark.id is not None and self.obstacle is None and self._seen.entries:
-            noted(mark.id, Sight(self._seen.entries, self._seen.digest))
+        if mark.id is not None and self.obstacle is None and self._history.entries:
+            noted(mark.id, Sight(self._history.entries, self._history.digest))
 
     def _damaged(self, what: str) -> RecordError:
         return RecordError(

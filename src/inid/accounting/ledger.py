@@ -597,7 +597,7 @@ def open_store(address: str | Path, name: str, timeout: float) -> "DatabaseStore
     wait = real("timeout", timeout, above=0, cure="pass the seconds to wait, for example timeout=30")
     read = read_address(address)
     if read.path is not None:
-        from inid.accounting.sqlite import SqliteStore
+        from inid.accounting.databases import SqliteStore
 
         return SqliteStore(read, name, wait)
     from inid.accounting.databases import PostgresStore

@@ -22,6 +22,7 @@ from inid.errors import ArgumentError, BudgetError
 from inid.mechanisms import MechanismName
 from inid.numbers.decimals import decimal_down, decimal_root_down
 from inid.planning import NoisePlan
+from inid.planning.noise_plan import aligned
 from inid.planning.plan import plan_independent
 from inid.promises import ZCDP, Budget, GaussianDP, PureDP, RenyiDP
 from inid.sets import Neighbours, Sensitivity
@@ -39,16 +40,12 @@ class PartsTable:
     rows: tuple[dict[str, Any], ...]
 
     def __str__(self) -> str:
-        head = ("currency", "promise", "Laplace epsilon", "Gaussian mu", "std of 1 count", f"each of {_MANY}")
+        head = ["currency", "promise", "Laplace epsilon", "Gaussian mu", "std of 1 count", f"each of {_MANY}"]
         body = [
-            (row["currency"], row["promise"], *(_digits(row[name]) for name in ("epsilon", "mu", "one", "many")))
+            [row["currency"], row["promise"], *(_digits(row[name]) for name in ("epsilon", "mu", "one", "many"))]
             for row in self.rows
         ]
-        widths = [max(len(line[i]) for line in (head, *body)) for i in range(len(head))]
-        lines = [
-            "  ".join(w.ljust(n) if i < 2 else w.rjust(n) for i, (w, n) in enumerate(zip(line, widths, strict=True)))
-            for line in (head, *body)
-        ]
+        lines = aligned([head, *body], left=2)
         return "\n  ".join([f"What {self.part} of {self.total} buys, by the currency it is counted in:", *lines])
 
 

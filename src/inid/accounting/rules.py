@@ -99,10 +99,10 @@ def make_terms(total: Budget, rule: Rule = "auto", order: int | None = None, res
     elif isinstance(total, ZCDP):
         terms = Terms((("rho", decimal_fraction(total.rho)),))
     elif isinstance(total, ApproxDP) and rule == "gaussian":
-        rest = ApproxDP(total.epsilon, decimal_down(_kept(total, reserve)))
+        rest = ApproxDP(total.epsilon, decimal_down(_delta_of_rules(total, reserve)))
         terms = Terms((("mu_squared", rest.mu_squared),), takes_total=True)
     elif isinstance(total, ApproxDP):
-        half = decimal_down(_kept(total, reserve) / 2)
+        half = decimal_down(_delta_of_rules(total, reserve) / 2)
         chosen = Fraction(_best_order(total) if order is None else order)
         renyi = max(_renyi_limit(total, chosen, reserve), Fraction(0))
         limits: tuple[tuple[Currency, Fraction], ...] = (
@@ -178,7 +178,7 @@ def accepts(terms: Terms, sums: Amounts) -> bool:
     return any(spent is not None and spent <= limit for spent, limit in totals)
 
 
-def _kept(total: ApproxDP, reserve: float | None) -> Fraction:
+def _delta_of_rules(total: ApproxDP, reserve: float | None) -> Fraction:
     """The delta that the rules may use: all of it but the reserve."""
     return decimal_fraction(total.delta) - (0 if reserve is None else decimal_fraction(read_reserve(total, reserve)))
 
@@ -191,7 +191,7 @@ def _renyi_limit(total: ApproxDP, order: Fraction, reserve: float | None) -> Fra
     """
     less = order - 1
     growth = _log_below(1 + 1 / less)
-    tail = 2 / (_kept(total, reserve) * order)
+    tail = 2 / (_delta_of_rules(total, reserve) * order)
     price = _log_above(tail) / less if tail > 1 else Fraction(0)
     exact = decimal_fraction(total.epsilon) + growth - price
     return Fraction(math.floor(exact * 2**96), 2**96)
@@ -277,7 +277,7 @@ class Settings:
     ) -> Self:  # fmt: skip
         """Read the arguments of a new ledger."""
         terms = make_terms(total, rule, order, reserve)
-        relation = _relation(neighbours)
+        relation: Neighbours = choice("neighbours", neighbours, get_args(Neighbours))  # type: ignore[assignment]
         counted = None if currency is None else read_currency(currency, terms)
         stored_rule: Rule = "gaussian" if rule == "gaussian" else "auto"
         stored_reserve = None if reserve is None else read_reserve(total, reserve)
@@ -348,7 +348,3 @@ def read_currency(value: object, terms: Terms) -> Currency:
         listed = ", ".join('"mu^2"' if name == "mu_squared" else f'"{name}"' for name, _ in terms.limits)
         raise ArgumentError(f"currency must be one of {listed} for this total, got {shown(value)}.")
     return known
-
-
-def _relation(value: object) -> Neighbours:
-    return choice("neighbours", value, get_args(Neighbours))  # type: ignore[return-value]

@@ -21,7 +21,7 @@ _USUAL: dict[signal.Signals, Any] = {signal.SIGINT: signal.default_int_handler, 
 class Process:
     """What the command may do about the signals of its process."""
 
-    is_own = False
+    is_command = False
     is_over = False
     interrupted = -math.inf
     number = int(signal.SIGINT)
@@ -33,7 +33,7 @@ class Process:
 
     def start(self) -> None:
         """The process is the command's own: of its interrupts one counts at a time."""
-        self.is_own = True
+        self.is_command = True
         for number, usual in _USUAL.items():
             if signal.getsignal(number) is usual:  # else whoever started it wants none
                 with suppress(ValueError):  # in a thread
@@ -48,7 +48,7 @@ class Process:
     def finish(self) -> None:
         """The answer is out, or the sentence in its place is about to be: from now on interrupts are ignored."""
         self.is_over = True
-        if self.is_own:
+        if self.is_command:
             with suppress(ValueError):  # in a thread, which no signal reaches
                 for number in _USUAL:
                     signal.signal(number, signal.SIG_IGN)

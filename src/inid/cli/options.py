@@ -11,7 +11,7 @@ from inid.accounting.stores import read_address
 from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.jobs import Job, job_keys, read_toml
-from inid.jobs.result_files import check_distinct_files
+from inid.jobs.outputs import check_distinct_files
 from inid.schema import Key, key, keys
 from inid.schema.error_messages import name_on
 from inid.schema.values import Switch, Word

@@ -4,17 +4,18 @@
 """
 
 from inid.curves.bounds import (
+    DirectedCurve,
     certified_delta,
     certified_epsilon,
     delta_bounds,
     delta_estimate,
+    directed_curves,
     each_level,
     epsilon_bounds,
     epsilon_estimate,
 )
 from inid.curves.contour import Aim, Transform, aim, draw, nodes_for, short
 from inid.curves.description import Composed, Loss, PrivacyLoss, Subsampled, flatten, merged, spread_and_mean
-from inid.curves.directed_curve import DirectedCurve, directed_curves
 from inid.curves.laplace_transform import along_line, screen, total
 from inid.curves.lattice import GaussianPart, LaplacePart, amplified, connected, restored, rounded_down
 from inid.curves.noise_multiplier import least_noise_multiplier

@@ -4,7 +4,7 @@ The search runs on delta at the promised epsilon, as a function of the noise: on
 searching on epsilon would invert the curve each time. Closed forms give a bracket, in terms of the strength m of one
 step on the whole data (mu of Gaussian noise, the ratio of Laplace noise, 1 / noise multiplier):
 
-    too strong    what a single subsampled step affords, exactly (`closed_forms`)
+    too strong    what a single subsampled step affords, exactly (`bounds`)
     weak enough   what the steps afford without sampling, or each alone under basic composition
 
 and a first guess between them: the strength at which the divergence of order 2 is that of the Gaussian noise which the

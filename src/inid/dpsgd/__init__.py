@@ -14,10 +14,10 @@ from inid.accounting.training_runs import Segment, TrainingRecord
 from inid.dpsgd.accountant import Accountant, ChargedRun, noise_multiplier_for
 from inid.dpsgd.adam import AdamBC
 from inid.dpsgd.cuda_graph import CapturedBackward, captured_backward
-from inid.dpsgd.grad_sample.grad_sampler import GradSampler
+from inid.dpsgd.grad_sample.grad_samples import GradSampler
 from inid.dpsgd.grad_sample.layers import grad_sampler_of, register_layer
 from inid.dpsgd.independence.validation import fix, validate
-from inid.dpsgd.loss.row_loss import per_example_loss
+from inid.dpsgd.loss import per_example_loss
 from inid.dpsgd.make_private import make_private, retain_malloc
 from inid.dpsgd.noise.banded import Banded
 from inid.dpsgd.noise.training_plan import Correlation, TrainingPlan, plan_training

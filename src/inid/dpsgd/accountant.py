@@ -209,10 +209,10 @@ def _with_history(before: Sequence[Segment], run: Segment, least: float, target:
         return low
     # The curve is smooth: a root finder needs a third of the evaluations of bisection. What it finds is checked.
     over = brentq(lambda at: math.log(cost(math.exp(at)) / target), math.log(low), math.log(high), xtol=2e-5)
-    trial = math.exp(over)
-    while cost(trial) > target:
-        trial *= 1 + 5e-5
-    return min(trial, high)
+    multiplier = math.exp(over)
+    while cost(multiplier) > target:
+        multiplier *= 1 + 5e-5
+    return min(multiplier, high)
 
 
 _MOST_TIMES = 2**10  # how much more noise is tried where a ledger does not take a run

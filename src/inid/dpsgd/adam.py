@@ -99,7 +99,7 @@ class AdamBC(torch.optim.Optimizer):
         left = slower ** state["step"]
         noise = state["noise"] / (1 - left)
         # The mean of squares of normal noise has this variance, relative to the noise's own squared.
-        spread = 2 * (1 - slower) / (1 + slower) * (1 + left) / (1 - left)
-        second = (state["square"] / (1 - left)).sub_(noise).clamp_(min=floor * math.sqrt(spread) * noise)
+        variance_ratio = 2 * (1 - slower) / (1 + slower) * (1 + left) / (1 - left)
+        second = (state["square"] / (1 - left)).sub_(noise).clamp_(min=floor * math.sqrt(variance_ratio) * noise)
         parameter.mul_(1 - lr * weight_decay)
         parameter.addcdiv_(state["mean"], second.sqrt_().add_(eps), value=-lr / (1 - slow ** state["step"]))

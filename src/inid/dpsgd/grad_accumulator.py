@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from inid.dpsgd.grad_sample.call_plan import CallPlan, Unit
 from inid.dpsgd.grad_sample.clipped_sums import GroupGrads
 from inid.dpsgd.grad_sample.ghost_clipping import PositionGrads, ghost_grads, ghost_product, loss_of, sum_of_uses
-from inid.dpsgd.grad_sample.grad_sampler import GradSampler
-from inid.dpsgd.grad_sample.grad_samples import DenseGrads, GradSamples, SlicedGrads
+from inid.dpsgd.grad_sample.grad_samples import DenseGrads, GradSampler, GradSamples, SlicedGrads
 from inid.dpsgd.grad_sample.stacked_layers import JointStack, Kind, SeparateStack, room
 from inid.dpsgd.step_state import ForwardPass, StepState
 from inid.errors import GuaranteeError
@@ -54,7 +53,7 @@ class GradAccumulator:
         # Under autocast a layer may have met its input in another precision than it was given in.
         if inputs.dtype != gradients.dtype and inputs.is_floating_point():
             inputs = inputs.to(gradients.dtype)
-        inputs, gradients = _sampler(unit).apart(forward.examples, inputs, gradients)
+        inputs, gradients = _sampler(unit).split_positions(forward.examples, inputs, gradients)
         kind = self._kind(forward, unit, inputs, gradients) if self.stacking else None
         if kind is None or not forward.stacked.add(kind, unit, inputs, gradients):
             self._work_out(forward, [unit], inputs, gradients)
@@ -82,28 +81,28 @@ class GradAccumulator:
         at, place = self._places[parameter]
         if at in forward.done:
             raise GuaranteeError("a gradient came after its group had been clipped: call backward after the forward.")
-        group = forward.gathered.setdefault(at, [None] * self._lengths[at])
+        group = forward.grads.setdefault(at, [None] * self._lengths[at])
         before = group[place]
         # A parameter that is used twice has one gradient per example, the sum, and is clipped once.
         group[place] = grads if before is None else sum_of_uses(before, grads)
         forward.waiting[at] -= uses
         if forward.waiting[at] == 0 and self._state.rule.total is None:
             forward.done.add(at)
-            self._state.sums.add_group(at, forward.gathered.pop(at), forward.scale(mean=self._mean), self._state.rule)
+            self._state.sums.add_group(at, forward.grads.pop(at), forward.scale(mean=self._mean), self._state.rule)
 
     def finish(self, forward: ForwardPass) -> None:
         """Clip and add what is left at the end of a backward."""
         scale = forward.scale(mean=self._mean)
         self._take_waiting(forward)
         if self._state.rule.total is not None:
-            self._state.sums.add_all(forward.gathered, scale, self._state.rule)
+            self._state.sums.add_all(forward.grads, scale, self._state.rule)
         else:
-            for at, group in forward.gathered.items():  # some of their layers took no part in the loss
+            for at, group in forward.grads.items():  # some of their layers took no part in the loss
                 self._state.sums.add_group(at, group, scale, self._state.rule)
         self._state.sums.count(scale, self._state.rule)
         if self._state.used is not None:
             self._state.used |= forward.plan.parameters
-        forward.gathered.clear()
+        forward.grads.clear()
 
     def _kind(self, forward: ForwardPass, unit: Unit, inputs: Tensor, gradients: Tensor) -> Kind | None:
         """What a layer has in common with those that it may be clipped together with; None for one that is alone."""
@@ -112,11 +111,11 @@ class GradAccumulator:
         key = (inputs.shape, inputs.dtype, gradients.shape, gradients.dtype, gradients.device)
         known = self._kinds.get(unit)
         if known is None or known[0] != (rule, forward.plan, forward.examples, settings, key):
-            kind = self._found_kind(forward, unit, inputs, gradients)
+            kind = self._new_kind(forward, unit, inputs, gradients)
             known = self._kinds[unit] = (rule, forward.plan, forward.examples, settings, key), kind
         return known[1]
 
-    def _found_kind(self, forward: ForwardPass, unit: Unit, inputs: Tensor, gradients: Tensor) -> Kind | None:
+    def _new_kind(self, forward: ForwardPass, unit: Unit, inputs: Tensor, gradients: Tensor) -> Kind | None:
         rule, most = self._state.rule, room(gradients.device)
         if not most or not rule.by_length or rule.total is not None:
             return None

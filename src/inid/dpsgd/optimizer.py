@@ -15,7 +15,7 @@ from inid.dpsgd.accountant import Accountant, ChargedRun
 from inid.dpsgd.adam import AdamBC
 from inid.dpsgd.grad_sample.clipped_sums import MARGIN, Rule
 from inid.dpsgd.independence.check import Independence
-from inid.dpsgd.loss.row_loss import RowLoss
+from inid.dpsgd.loss import PerSampleLoss
 from inid.dpsgd.noise.correlated_noise import CorrelatedRun
 from inid.dpsgd.noise.step_noise import Recipe, Source, add_planned_noise, element_bounds, quanta_of
 from inid.dpsgd.noise.training_plan import Correlation
@@ -92,8 +92,8 @@ class PrivateOptimizer(torch.optim.Optimizer):
         self._set_thresholds(thresholds)
         self.step_state = StepState(loader.drawn, sums, self._rule())
         check = Independence(module, first.device, self.step_state.drawn, example)
-        self.gradients = PerExampleGradients(module, places, self.step_state, mean=mean, look=check)
-        self.losses = RowLoss(self.gradients, mean=mean)
+        self.gradients = PerExampleGradients(module, places, self.step_state, mean=mean, check=check)
+        self.losses = PerSampleLoss(self.gradients, mean=mean)
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:

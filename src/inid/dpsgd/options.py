@@ -14,7 +14,7 @@ from inid.accounting.training_runs import Mechanism
 from inid.dpsgd.accountant import Accountant
 from inid.dpsgd.grad_sample.clipped_sums import ClippingKind
 from inid.dpsgd.noise.step_noise import Allocation, Source
-from inid.dpsgd.sampling.unit_index import UnitIndex
+from inid.dpsgd.sampling.poisson_loader import UnitIndex
 from inid.dpsgd.thresholds import Adaptive, stability_threshold, total_threshold
 from inid.errors import ArgumentError
 

@@ -67,9 +67,9 @@ class Processes:
         """Refuse a dataset that is another, or in another order, in another process, as far as some examples show."""
         if self.world > 1:
             key = self.on_first(lambda: secrets.token_bytes(16))
-            gathered: list[Any] = [None] * self.world
-            distributed.all_gather_object(gathered, example_digests(dataset, key))
-            if any(len({*same} - {None}) > 1 for same in zip(*gathered, strict=True)):
+            digests: list[Any] = [None] * self.world
+            distributed.all_gather_object(digests, example_digests(dataset, key))
+            if any(len({*same} - {None}) > 1 for same in zip(*digests, strict=True)):
                 raise _differs()
 
     def anywhere(self, flag: bool) -> bool:
@@ -267,8 +267,8 @@ class _ShardedSums(Sums):
         counts: Sequence[int],
     ) -> None:
         super().__init__(sizes, dtype, device, size=sum(counts))
-        self._groups, self._held = groups, [0, *accumulate(counts)]
-        self._whole: dict[int, Tensor] = {}
+        self._groups, self._shard_starts = groups, [0, *accumulate(counts)]
+        self._full_sums: dict[int, Tensor] = {}
 
     def add_group(self, at: int, grads: GroupGrads, scale: float, rule: Rule) -> None:
         """Clip the gradients of one group and add them, over all processes."""
@@ -283,15 +283,15 @@ class _ShardedSums(Sums):
     def _place(self, first: int, last: int) -> Tensor:
         at = bisect_right(self._starts, first) - 1
         start, end = self._starts[at], self._starts[at + 1]
-        gathered = self._whole.get(at)
-        if gathered is None:
-            gathered = self._whole[at] = self.flat.new_zeros(end - start)
-        return gathered[first - start : last - start]
+        full_sums = self._full_sums.get(at)
+        if full_sums is None:
+            full_sums = self._full_sums[at] = self.flat.new_zeros(end - start)
+        return full_sums[first - start : last - start]
 
     def _reduce(self) -> None:
-        for at in sorted(self._whole):
-            gathered, start = self._whole.pop(at), self._held[at]
-            for piece, parameter in zip(torch.split(gathered, list(self._sizes[at])), self._groups[at], strict=True):
+        for at in sorted(self._full_sums):
+            full_sums, start = self._full_sums.pop(at), self._shard_starts[at]
+            for piece, parameter in zip(torch.split(full_sums, list(self._sizes[at])), self._groups[at], strict=True):
                 shard = _reduced(parameter, piece)
                 self.flat[start : start + shard.numel()] += shard
                 start += shard.numel()

@@ -1,8 +1,8 @@
 """Where per-example gradients come from: the forward of the model and of its layers is wrapped.
 
 While a layer runs its parameters are frozen, so that autograd does not spend time on summed gradients that nobody may
-use; a hook on its output gets the gradient that flows back and works out the rows, one per example. A group's rows are
-clipped as soon as the last of its layers is done, so that per-layer clipping never holds more than one layer's rows.
+use; a hook on its output gets what flows back and works out the gradients of single examples. Those of a group are
+clipped as soon as the last of its layers is done, so that per-layer clipping never holds more than one layer's.
 
 What the layers are called with is found out on made-up examples (see `call_plan`). One backward may follow each
 forward, over one physical batch: a second backward, or two forwards under one, would count a person more than once.
@@ -40,7 +40,7 @@ from inid.dpsgd.grad_sample.vmap_gradients import run_without_sampler
 from inid.dpsgd.grad_sample.wrapped_forward import (
     WRITTEN,
     FunctionalLinear,
-    Kept,
+    SavedTensor,
     WrappedForward,
     frozen,
     leaves_of,
@@ -56,8 +56,8 @@ from inid.dpsgd.grad_sample.wrapped_forward import (
 )
 from inid.dpsgd.sharded_parameters import is_sharded
 from inid.dpsgd.step_state import (
-    BARE,
     EARLIER,
+    NOT_PER_SAMPLE,
     RUN_AGAIN,
     CallsChanged,
     ForwardPass,
@@ -71,7 +71,7 @@ _TRIES = 3  # plans that are made for one forward: a model that leaves layers ou
 _OFTEN = 16  # changes of an attribute, after which it is said what they cost
 
 
-class Look(Protocol):
+class ModelCheck(Protocol):
     """Who checks a model before it is trained on a batch, and finds out the plan of its calls."""
 
     def plan(
@@ -94,7 +94,7 @@ class Trace(Protocol):
 
 
 class PerExampleGradients:
-    """Adds the clipped rows of a model's layers to the step's sums in every backward."""
+    """Adds the clipped gradients of a model's layers to the step's sums in every backward."""
 
     def __init__(
         self,
@@ -103,16 +103,16 @@ class PerExampleGradients:
         state: StepState,
         *,
         mean: bool,
-        look: Look,
+        check: ModelCheck,
     ) -> None:
         self.state = state
-        self._gathered = GradAccumulator(places, state, mean=mean)
-        self._places, self._mean, self._look = places, mean, look
+        self._accumulator = GradAccumulator(places, state, mean=mean)
+        self._places, self._mean, self._check = places, mean, check
         self._names = {p: name for name, p in module.named_parameters()}
         self.sharded = any(map(is_sharded, places))
         self._kind = next(iter(places)).dtype
         self._module = module
-        self._walked = ModuleSnapshot(module, places, sharded=self.sharded)
+        self._snapshot = ModuleSnapshot(module, places, sharded=self.sharded)
         self._plans: dict[object, CallPlan] = {}
         self._settings: list[Any] | None = None  # as the latest forward has left them
         self._often = 0
@@ -120,27 +120,27 @@ class PerExampleGradients:
         self._widened: set[nn.Module] = set()  # parents of layers that are taken as one
         self._looped: dict[nn.Module, bool] = {}  # whether layers without a formula run in a loop
         self._undivided: dict[nn.Module, str] = {}  # why each of these parents is one layer
-        self._said: set[Unit] = set()
+        self._warned: set[Unit] = set()
         self._tied: dict[nn.Parameter, Unit] | None = None  # weights used by functional.linear, once it was seen
         self._trace: Trace | None = None  # a run by which shapes are found out is under way
         self._probing = False  # a run on made-up examples is under way
         self._inside = False  # a layer that is run example by example is under way
         self._units = units = units_of(module)
-        self._gathered.uses.update(parameter for unit in units for parameter in unit.parameters.values())
-        self._gathered.stacking = not self.sharded
+        self._accumulator.uses.update(parameter for unit in units for parameter in unit.parameters.values())
+        self._accumulator.stacking = not self.sharded
         self._wrapped = [WrappedForward(unit.layer, partial(self._run_layer, unit)) for unit in units]
-        self._bare = [
+        self._direct_units = [
             (unit, wrapped_unit)
             for unit, wrapped_unit in zip(units, self._wrapped, strict=True)
             if unit.direct_parameters
         ]
-        self._whole = WrappedForward(module, self._run_module)  # around its own layer, where the model is one
-        self._wrapped.append(self._whole)
+        self._wrapped_model = WrappedForward(module, self._run_module)  # around its own layer, where the model is one
+        self._wrapped.append(self._wrapped_model)
 
     @property
     def lost(self) -> dict[nn.Parameter, float]:
         """By weight, what allowances for rounding typically cost of a clipped gradient."""
-        return self._gathered.lost
+        return self._accumulator.lost
 
     def remove(self) -> None:
         """Take the wrappers off the model again."""
@@ -149,30 +149,30 @@ class PerExampleGradients:
 
     def record(self, work: Callable[[], Any]) -> int:
         """Call what records a forward and backward without running them; admits nothing, and gives their rows."""
-        self.state.latest, self.state.recording, self._gathered.stacking = None, True, False
+        self.state.latest, self.state.recording, self._accumulator.stacking = None, True, False
         try:
             work()
         finally:
-            self.state.recording, self._gathered.stacking = False, not self.sharded
+            self.state.recording, self._accumulator.stacking = False, not self.sharded
         if (forward_pass := cast("ForwardPass | None", self.state.latest)) is None or not forward_pass.ended:
             raise GuaranteeError("no backward over the private module was recorded: let loss() call the module.")
         return forward_pass.rows
 
     def begin_replay(self, rows: int) -> None:
         """Make the checks of a forward and of its backward, before a recorded one runs on what the loader gave."""
-        self._walked = self._walked.now()
-        self._walked.check_parameters(self._names, self._kind)
+        self._snapshot = self._snapshot.now()
+        self._snapshot.check_parameters(self._names, self._kind)
         self.state.begin_replay(rows)
 
     def settings(self) -> list[Any]:
         """What may change how the model computes, besides its input."""
-        return scalar_attributes(self._walked.parts)
+        return scalar_attributes(self._snapshot.parts)
 
     def _run_module(self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not torch.is_grad_enabled() or self._probing or self.state.running is not None:
             return forward(*args, **kwargs)
-        self._walked = self._walked.now()
-        self._walked.check_parameters(self._names, self._kind)
+        self._snapshot = self._snapshot.now()
+        self._snapshot.check_parameters(self._names, self._kind)
         rows = rows_in(args, kwargs)
         self._watch_settings()
         signature = signature_of(args, kwargs, rows, training=self._module.training)
@@ -186,10 +186,10 @@ class PerExampleGradients:
             if signature not in self._plans:
                 full = not check or self._runs[counted] == 1
                 self._forward = forward
-                self._plans[signature] = self._look.plan(self, args, kwargs, rows, full=full)
-                self._walked = self._walked.now()
+                self._plans[signature] = self._check.plan(self, args, kwargs, rows, full=full)
+                self._snapshot = self._snapshot.now()
             try:
-                forward_pass = ForwardPass(rows, self.state.drawn.views_of(rows), self._plans[signature], look=check)
+                forward_pass = ForwardPass(rows, self.state.drawn.views_of(rows), self._plans[signature], checked=check)
                 return self._run_pass(forward, args, kwargs, forward_pass)
             except CallsChanged:
                 del self._plans[signature]  # to be found out anew
@@ -215,12 +215,12 @@ class PerExampleGradients:
     def _run_pass(
         self, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], forward_pass: ForwardPass
     ) -> Any:
-        before = self._walked.versions()
-        forward_pass.flowed = graph_hook(self._collect_rows, forward_pass)
-        self._gathered.expect(forward_pass)
+        before = self._snapshot.versions()
+        forward_pass.flowed = graph_hook(self._collect_input, forward_pass)
+        self._accumulator.expect(forward_pass)
         drawn, leaves = self.state.drawn, pytree.tree_leaves((args, kwargs))
         forward_pass.foreign = not self.state.recording and any(
-            isinstance(leaf, Tensor) and not drawn.holds(leaf, look=forward_pass.look) for leaf in leaves
+            isinstance(leaf, Tensor) and not drawn.holds(leaf, checked=forward_pass.checked) for leaf in leaves
         )
         self.state.begin_forward(forward_pass)
         try:
@@ -230,9 +230,9 @@ class PerExampleGradients:
             self.state.end_forward()
         if not forward_pass.complete:
             raise CallsChanged
-        self._walked = self._walked.now()
-        written = {at for at, _ in set(self._walked.versions()) ^ set(before)} if forward_pass.plan.written else None
-        if (self._walked.versions() != before) if written is None else not written <= forward_pass.plan.written:
+        self._snapshot = self._snapshot.now()
+        written = {at for at, _ in set(self._snapshot.versions()) ^ set(before)} if forward_pass.plan.written else None
+        if (self._snapshot.versions() != before) if written is None else not written <= forward_pass.plan.written:
             raise GuaranteeError(WRITTEN)
         forward_pass.note_outputs(output_leaves(output), forward_pass.plan.output)
         if not self.sharded:
@@ -322,8 +322,8 @@ class PerExampleGradients:
             if isinstance(error, UsedOutsideError)
             else f"what {part} is called with does not lie side by side by example"
         )
-        self._gathered.uses.update(parent.parameters.values())
-        self._gathered.forget()
+        self._accumulator.uses.update(parent.parameters.values())
+        self._accumulator.forget()
         self._wrapped.append(WrappedForward(parent.layer, partial(self._run_layer, parent)))
 
     def _say_slow(self, unit: Unit) -> None:
@@ -331,8 +331,8 @@ class PerExampleGradients:
         why = self._undivided.get(unit.layer, "")
         if self._looped.get(unit.layer):
             why += " and " * bool(why) + "torch.func.vmap cannot run it, so that it takes one example after another"
-        if why and unit not in self._said:
-            self._said.add(unit)
+        if why and unit not in self._warned:
+            self._warned.add(unit)
             warnings.warn(
                 f"{unit.title} is slow: it is run apart for every example, since {why}. Rewrite "
                 "that part (rows in front, no `if` on values, no .item()), freeze the layer, or register a formula for "
@@ -342,11 +342,11 @@ class PerExampleGradients:
 
     def take_whole(self) -> bool:
         """Take modules with bare parameters as one layer each, run example by example; says whether there are any."""
-        units, self._bare = self._bare, []
+        units, self._direct_units = self._direct_units, []
         for unit, wrapped in units:
             module_unit = Unit(unit.name, unit.layer, None, trained_in(unit.layer))
-            self._gathered.uses.update(module_unit.parameters.values())
-            self._gathered.forget()
+            self._accumulator.uses.update(module_unit.parameters.values())
+            self._accumulator.forget()
             wrapped.run = partial(self._run_layer, module_unit)
         return bool(units)
 
@@ -361,8 +361,8 @@ class PerExampleGradients:
     def probe(self, args: tuple[Any, ...], kwargs: dict[str, Any], plan: CallPlan, views: int, probe: Probe) -> None:
         """Run the model forward and backward as it is trained, and tell what its layers see; nothing is added up."""
         forward_pass = ForwardPass(rows_in(args, kwargs), views, plan, probe=probe)
-        forward_pass.flowed = graph_hook(self._collect_rows, forward_pass)
-        state, before = self.state, self._walked.now().versions(trained=True)
+        forward_pass.flowed = graph_hook(self._collect_input, forward_pass)
+        state, before = self.state, self._snapshot.now().versions(trained=True)
         gradients = [(parameter, parameter.grad) for parameter in self._places]
         latest = state.running, state.latest
         self._probing = True
@@ -389,31 +389,31 @@ class PerExampleGradients:
         if outside:
             owners = [unit for unit in self._units if any(outside[0] is each for each in unit.parameters.values())]
             raise UsedOutsideError(owners[-1], self._names[outside[0]])
-        if self._walked.now().versions(trained=True) != before:
+        if self._snapshot.now().versions(trained=True) != before:
             raise GuaranteeError(WRITTEN)
 
     def _returned(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The leaves of what the model returns, and tensors that it has made and keeps."""
-        before = self._look.kept()
+        before = self._check.kept()
         # Hooks on the whole model are a part of it; those of sharding have run already.
         forward = self._forward if self.sharded else self._module._call_impl  # noqa: SLF001 - not compiled
         # What others have put around the forward since then is at work already: an autocast of Accelerate's that was
         # entered twice would never end.
-        outer, self._module.forward = self._module.forward, self._whole
+        other_forward, self._module.forward = self._module.forward, self._wrapped_model
         try:
             with self._functional_calls():
                 output = output_leaves(forward(*args, **kwargs))
         finally:
-            self._module.forward = outer
-        return output + self._look.kept(map(id, before))
+            self._module.forward = other_forward
+        return output + self._check.kept(map(id, before))
 
     def _trace_layer(
         self, trace: Trace, unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         if unit.direct_parameters:
-            rows = {name: p.detach().expand(trace.rows, *p.shape[1:]) for name, p in unit.parameters.items()}
+            expanded = {name: p.detach().expand(trace.rows, *p.shape[1:]) for name, p in unit.parameters.items()}
             trace.note(unit, [], ())
-            with in_place(unit.layer, rows):
+            with in_place(unit.layer, expanded):
                 return forward(*args, **kwargs)
         if unit in trace.shared and unit.rule is not None:
             args = repeated(args, trace.rows)
@@ -441,18 +441,18 @@ class PerExampleGradients:
             name = f"{self._names[parameter]} in functional.linear"
             layer = skip_init(nn.Linear, 1, 1, bias=False)  # type: ignore[no-untyped-call] # stands for its kind
             self._tied[parameter] = Unit(name, layer, grad_sampler_of(layer), {"weight": parameter})
-            self._gathered.tied = self._tied
-            self._gathered.forget()
+            self._accumulator.tied = self._tied
+            self._accumulator.forget()
         return self._run_layer(self._tied[parameter], lambda x: functional.linear(x, weight, bias), (inputs,), {})
 
-    def _collect_rows(self, forward_pass: ForwardPass, at: int, kept: Kept, gradients: Tensor) -> None:
+    def _collect_input(self, forward_pass: ForwardPass, at: int, saved: SavedTensor, gradients: Tensor) -> None:
         if forward_pass.probe is not None:
-            kept.read()  # it may have been written to meanwhile
+            saved.read()  # it may have been written to meanwhile
             forward_pass.probe.flowed(at, "", gradients)
             return
         self._enter(forward_pass, again=False)
         with undisturbed(gradients):
-            self._gathered.take(forward_pass, forward_pass.plan.calls[at].unit, kept.read(), gradients.detach())
+            self._accumulator.take(forward_pass, forward_pass.plan.calls[at].unit, saved.read(), gradients.detach())
 
     def _collect_again(self, forward_pass: ForwardPass, *_: object) -> None:
         self._enter(forward_pass, again=True)
@@ -468,10 +468,10 @@ class PerExampleGradients:
             grads = gradients.detach().reshape(len(gradients), -1)
             if len(grads) != forward_pass.examples:  # one for each view
                 grads = grads.view(forward_pass.examples, forward_pass.views, -1).sum(1)
-            self._gathered.add(forward_pass, forward_pass.plan.calls[at].unit.parameters[name], DenseGrads(grads))
+            self._accumulator.add(forward_pass, forward_pass.plan.calls[at].unit.parameters[name], DenseGrads(grads))
 
     def _collect_positions(
-        self, forward_pass: ForwardPass, at: int, again: bool, name: str, met: Tensor | None, gradients: Tensor
+        self, forward_pass: ForwardPass, at: int, again: bool, name: str, inputs: Tensor | None, gradients: Tensor
     ) -> None:
         unit = forward_pass.plan.calls[at].unit
         if forward_pass.probe is not None and not again:
@@ -479,7 +479,7 @@ class PerExampleGradients:
             return
         if name in unit.parameters:
             self._enter(forward_pass, again=again)
-            self._gathered.take_positions(forward_pass, unit, name, met, gradients)
+            self._accumulator.take_positions(forward_pass, unit, name, inputs, gradients)
 
     def forward_to_differentiate(self) -> ForwardPass:
         """The forward whose loss may be taken now: the latest, once, over what the loader handed out last."""
@@ -499,7 +499,7 @@ class PerExampleGradients:
         """Run the backward of the latest forward, with gradients of its outputs that were worked out row by row."""
         if forward_pass is not self.state.latest:
             raise GuaranteeError(EARLIER)
-        if factor is not None and (forward_pass.look or not factor.is_cuda) and float(factor) != 1:
+        if factor is not None and (forward_pass.checked or not factor.is_cuda) and float(factor) != 1:
             raise GuaranteeError(
                 "the loss was multiplied or transformed after private.loss, which may hold a fact about all rows: do "
                 "it inside loss_fn. A GradScaler is not needed with bfloat16. Gradients of batches are not added up "
@@ -517,11 +517,11 @@ class PerExampleGradients:
             forward_pass.sending, forward_pass.ended = False, True
             forward_pass.let_go()
         with undisturbed(self.state.sums.flat):
-            self._gathered.finish(forward_pass)
+            self._accumulator.finish(forward_pass)
 
     def _enter(self, forward_pass: ForwardPass, *, again: bool) -> None:
         """Refuse gradients that come in another backward than the one that `send_back` runs."""
         if again:
             raise GuaranteeError(RUN_AGAIN)
         if not forward_pass.sending:
-            raise GuaranteeError(BARE)
+            raise GuaranteeError(NOT_PER_SAMPLE)

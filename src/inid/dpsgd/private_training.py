@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from inid._version import __version__
 from inid.accounting.training_runs import Segment, TrainingRecord
 from inid.dpsgd.accountant import Accountant
-from inid.dpsgd.loss.frozen_module import FrozenModule
+from inid.dpsgd.loss import FrozenModule
 from inid.dpsgd.optimizer import PrivateOptimizer
 from inid.dpsgd.sampling.poisson_loader import PoissonLoader
 from inid.errors import ArgumentError

@@ -25,7 +25,7 @@ Phase = Literal["no batch", "batch", "outputs", "backward", "part", "sums"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
-BARE = (
+NOT_PER_SAMPLE = (
     "this loss was not taken row by row, so that one example could change the gradients of others: write "
     "private.backward(loss_fn, outputs, *targets), or loss = private.loss(loss_fn, outputs, *targets) and "
     "loss.backward(), where loss_fn gets the outputs and targets of one row and returns one number."
@@ -62,13 +62,13 @@ class ForwardPass:
     calls: int = 0
     flowed: Callable[..., None] | None = None
     waiting: dict[int, int] = field(default_factory=dict)
-    gathered: dict[int, GroupGrads] = field(default_factory=dict)
+    grads: dict[int, GroupGrads] = field(default_factory=dict)
     stacked: Waiting = field(default_factory=Waiting)
     done: set[int] = field(default_factory=set)
     begun: bool = False  # the backward
     sending: bool = False
     ended: bool = False
-    look: bool = False
+    checked: bool = False
     foreign: bool = False  # the model was called with something else than the drawn batch
     outputs: list[Output] = field(default_factory=list)
     probe: Probe | None = None
@@ -189,10 +189,10 @@ def graph_hook(collect: Callable[..., None], forward_pass: ForwardPass, *others:
 
     The method's object and the forward are not kept. They are there for the latest forward of a training.
     """
-    weak_collect, turn_there = WeakMethod(collect), ref(forward_pass)
+    weak_collect, forward_there = WeakMethod(collect), ref(forward_pass)
 
     def hook(*come: Any) -> None:
-        collector, at = weak_collect(), turn_there()
+        collector, at = weak_collect(), forward_there()
         if collector is None or at is None:
             raise GuaranteeError(EARLIER)
         collector(at, *others, *come)
@@ -227,7 +227,7 @@ class StepState:
         drawn, forward = self.drawn, self.latest
         if drawn.stepped == drawn.batch:
             return "no batch"
-        if forward is not None and not forward.ended and drawn.seen:
+        if forward is not None and not forward.ended and drawn.was_run:
             return "backward" if forward.begun else "outputs"
         if drawn.fresh:
             return "batch"

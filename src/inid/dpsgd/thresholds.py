@@ -51,7 +51,7 @@ def _chosen(module: nn.Module, trained: dict[str, nn.Parameter], groups: object)
         raise ArgumentError(f"groups must be a sequence of groups, got {shown(groups)}: {cure}.")
     known = {name for name, _ in module.named_modules()}
     left = dict.fromkeys(trained)
-    made = []
+    chosen = []
     for at, members in enumerate(groups):
         if isinstance(members, str) or not isinstance(members, Sequence) or not members:
             raise ArgumentError(f"groups[{at}] must be a sequence of names, got {shown(members)}: {cure}.")
@@ -59,18 +59,18 @@ def _chosen(module: nn.Module, trained: dict[str, nn.Parameter], groups: object)
         for member in members:
             if not isinstance(member, str) or (member not in trained and member not in known):
                 raise ArgumentError(f"groups[{at}] holds {shown(member)}, which names nothing trainable: {cure}.")
-            own = [name for name in trained if name == member or name.startswith(f"{member}.")]
-            for name in own:
+            matching = [name for name in trained if name == member or name.startswith(f"{member}.")]
+            for name in matching:
                 if name not in left:
                     raise ArgumentError(f"groups[{at}] holds {name}, which is in a group already: name it once.")
                 del left[name]
-            names += own
+            names += matching
         if not names:
             raise ArgumentError(f"groups[{at}] holds no trainable parameter: leave it out.")
-        made.append(_group(str(members[0]), trained, names))
+        chosen.append(_group(str(members[0]), trained, names))
     if left:
         raise ArgumentError(f"groups leave out {next(iter(left))} and {len(left) - 1} more: cover every parameter.")
-    return made
+    return chosen
 
 
 def _group(name: str, trained: dict[str, nn.Parameter], names: list[str]) -> Group:
@@ -86,8 +86,8 @@ def share_thresholds(max_grad_norm: object, sizes: Sequence[int], norm: int, rul
         return [_in_range("max_grad_norm", float(threshold)) for threshold in given]
     total = arguments.real("max_grad_norm", max_grad_norm, above=0, cure=cure)
     roots = [math.sqrt(size) if rule == "sqrt_size" else 1.0 for size in sizes]
-    whole = sum(roots) if norm == 1 else math.sqrt(sum(root * root for root in roots))
-    return [_in_range("max_grad_norm", total * root / whole) for root in roots]
+    total_root = sum(roots) if norm == 1 else math.sqrt(sum(root * root for root in roots))
+    return [_in_range("max_grad_norm", total * root / total_root) for root in roots]
 
 
 def total_threshold(total: object) -> float:

@@ -13,18 +13,20 @@ from inid.jobs.demonstration import COLUMNS, demonstration_csv
 from inid.jobs.export import job_as_command, job_as_python, job_as_toml
 from inid.jobs.job import Job, LedgerChoice, NoiseChoice, job_keys, read_budget, read_toml
 from inid.jobs.ledgers import UnansweredError, make_ledger, open_existing, preview, stored_settings
-from inid.jobs.outputs import Outputs, display_names, read_combination
-from inid.jobs.planned_job import PlannedJob, accuracy_of_job, advice, plan_job
-from inid.jobs.questions import StatedQuestion, TableQuestion
-from inid.jobs.released_job import ReleasedJob, read_published, release_job
-from inid.jobs.result_files import (
+from inid.jobs.outputs import (
     FOR_SPREADSHEETS,
+    Outputs,
     UnwritableError,
     as_csv,
     check_distinct_files,
     check_writable,
+    display_names,
+    read_combination,
     write_atomically,
 )
+from inid.jobs.planned_job import PlannedJob, accuracy_of_job, advice, plan_job
+from inid.jobs.questions import StatedQuestion, TableQuestion
+from inid.jobs.released_job import ReleasedJob, read_published, release_job
 from inid.jobs.streams import STREAM_KEYS, stream_as_command
 from inid.schema.error_messages import sentence_of
 

@@ -111,7 +111,8 @@ def demonstration_publication(folder: Path, promise: Budget) -> Job:
     paths = {key: (folder / file).as_posix() for key, file in (files | {"record": "record.json"}).items()}
     facts = {
         "bounds": {name: [low, high] for name, (low, high, _) in COLUMNS.items()},
-        "missing": {name: _middle(low, high) for name, (low, high, _) in COLUMNS.items()},  # saves a count per column
+        # A fill value saves a count per column; halfway as people write it: 0.225, not 0.22499999999999998.
+        "missing": {name: round((low + high) / 2, 9) for name, (low, high, _) in COLUMNS.items()},
         "domains": _CLASSES,
         "other": "drop",
         "rows": _ROWS,
@@ -133,8 +134,3 @@ def demonstration_publication(folder: Path, promise: Budget) -> Job:
     }
     numbers = {name: number for name, number in promise.to_dict().items() if name != "kind"}
     return Job.from_dict(paths | facts | numbers | {"question": {"means": means, "tables": tables}})
-
-
-def _middle(low: float, high: float) -> float:
-    """Halfway between two limits, as people write it: 0.225, not 0.22499999999999998."""
-    return round((low + high) / 2, 9)

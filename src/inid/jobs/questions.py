@@ -68,7 +68,8 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, Decimal) else value
 
 
-_OF_ITS_OWN = (
+# Options that are no arguments of a table as it is.
+_QUERY_OPTIONS = (
     "table",
     "sql_table",
     "where",
@@ -77,7 +78,7 @@ _OF_ITS_OWN = (
     "missing",
     "domains",
     "bins",
-)  # not an argument of a table as it is
+)
 
 
 FILE_KEYS = ("separator", "decimal", "thousands", "encoding", "types")  # how a CSV file is written
@@ -166,7 +167,7 @@ class TableQuestion(OptionGroup):
         person = None
         if self.person is not None and self.max_rows is not None:
             person = Person(self.person, max_rows=self.max_rows, order_by=self.order_by or None)
-        more = {name: fact for name, fact in self.of("table").items() if name not in _OF_ITS_OWN}
+        more = {name: fact for name, fact in self.of("table").items() if name not in _QUERY_OPTIONS}
         renamed = {"max_rows" if name == "table_max_rows" else name: fact for name, fact in more.items()}
         facts = renamed | self.of("neighbours") | self._facts(computed=False) | {"unit": person}
         facts |= {} if self.max_weight is None else {"max_weight": float(self.max_weight)}

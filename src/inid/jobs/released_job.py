@@ -11,10 +11,18 @@ from inid.accounting import Ledger
 from inid.accounting.stores import place
 from inid.errors import ArgumentError, InidError
 from inid.jobs.ledgers import OneCharge, open_or_create
-from inid.jobs.outputs import Outputs, StatedCombination, display_names, read_combination
+from inid.jobs.outputs import (
+    FOR_PROGRAMS,
+    CsvStyle,
+    Outputs,
+    StatedCombination,
+    as_csv,
+    display_names,
+    frame_as_csv,
+    read_combination,
+)
 from inid.jobs.planned_job import PlannedJob
 from inid.jobs.questions import TableQuestion
-from inid.jobs.result_files import FOR_PROGRAMS, CsvStyle, as_csv, frame_as_csv
 from inid.report import ColumnFacts, Estimate, EstimateBlock, LedgerState, ReportInputs, page, publication_page
 from inid.schema import Naming
 from inid.tables import PublicationPlan, PublicationResult

@@ -9,9 +9,9 @@ from inid.errors import ArgumentError
 from inid.jobs.export import command_line
 from inid.jobs.job import PROMISE_KEYS, Job, job_keys
 from inid.jobs.ledgers import OneCharge, open_existing
+from inid.jobs.outputs import as_csv
 from inid.jobs.planned_job import promise_of
 from inid.jobs.questions import TableQuestion
-from inid.jobs.result_files import as_csv
 from inid.report import Estimate
 from inid.schema import Key, Naming, key, keys
 from inid.tables import Publication

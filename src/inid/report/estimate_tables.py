@@ -252,7 +252,7 @@ def estimate_tables(blocks: Sequence[EstimateBlock], things: str, prefix: str = 
 
 
 @dataclass(frozen=True)
-class _Look:
+class _Layout:
     """How the numbers of one block look: their digits, their axis, and the range over which cells are shaded."""
 
     block: EstimateBlock
@@ -261,7 +261,7 @@ class _Look:
     heat: Axis | None
 
     @classmethod
-    def of(cls, block: EstimateBlock) -> "_Look":
+    def of(cls, block: EstimateBlock) -> "_Layout":
         return cls(block, digits_of(block), _axis(block), _heat(block))
 
     def cell(self, number: Estimate, *, shaded: bool = True, root: bool = False) -> dict[str, Any]:
@@ -306,7 +306,7 @@ def _plain_table(blocks: Sequence[EstimateBlock], things: str, anchor: str) -> "
     """Statistics without groups, one row each; a mean lies between its public bounds, which its axis names."""
     lines = []
     for block in blocks:
-        layout = _Look.of(block)
+        layout = _Layout.of(block)
         bounded = block.statistic == "mean" and block.bounds is not None
         line = layout.line([block_title(block, things)], block.estimates[0], pictured=bounded)
         if bounded and line["picture"]:
@@ -318,7 +318,7 @@ def _plain_table(blocks: Sequence[EstimateBlock], things: str, anchor: str) -> "
 def _grouped(full_block: EstimateBlock, things: str, anchor: str) -> "Markup":
     block, idle = without_idle_others(full_block)
     smaller = min(len(dimension.levels) for dimension in block.dimensions)
-    layout = _Look.of(block)
+    layout = _Layout.of(block)
     if len(block.dimensions) == 2 and smaller <= _MOST_ACROSS:
         return _cross_table(layout, things, anchor, idle)
     cells = product(*(dimension.levels for dimension in block.dimensions))
@@ -353,7 +353,7 @@ def _total_word(block: EstimateBlock) -> str:
     return "all" if block.statistic == "mean" else "total"
 
 
-def _cross_table(layout: _Look, things: str, anchor: str, idle: Sequence[str]) -> "Markup":
+def _cross_table(layout: _Layout, things: str, anchor: str, idle: Sequence[str]) -> "Markup":
     """Two keys: the longer one down, the shorter one across; each cell an estimate and its range; totals last."""
     block = layout.block
     first, second = block.dimensions
@@ -408,7 +408,7 @@ def without_idle_others(block: EstimateBlock) -> tuple[EstimateBlock, list[str]]
     return replace(block, dimensions=tuple(dimensions), estimates=estimates, totals=totals), idle
 
 
-def _heat_map(layout: _Look, things: str) -> "Markup | str":
+def _heat_map(layout: _Layout, things: str) -> "Markup | str":
     """Many cells at a glance, above the list of their numbers; counts are shaded by their roots, as most are small."""
     first, second = layout.block.dimensions
     if layout.heat is None or max(len(first.levels), len(second.levels)) > _MOST_MAPPED:

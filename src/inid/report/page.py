@@ -73,7 +73,7 @@ def ledger_part(state: LedgerState | None) -> "Markup | str":
     """The currencies of the ledger; nothing to show where one charge took the whole promise."""
     if state is None or state.closed:
         return ""
-    return rendered("ledger.html", ledger=state, total=_kept(state.total))
+    return rendered("ledger.html", ledger=state, total=_in_words(state.total))
 
 
 def ways_to_keep_the_promise(plan: PlanSummary) -> "Markup":
@@ -130,7 +130,7 @@ def _relative(line: PlanLine, tolerant: bool) -> dict[str, float]:
 
 def promise_terms(budget: Budget) -> list[tuple[str, str]]:
     """The promise of a whole release, in symbols and as a test of whether somebody is in the table."""
-    return [("keeps", _kept(budget)), ("as a test", detection_in_words(budget))]
+    return [("keeps", _in_words(budget)), ("as a test", detection_in_words(budget))]
 
 
 def certificate_terms(inputs: ReportInputs) -> list[tuple[str, str]]:
@@ -140,7 +140,9 @@ def certificate_terms(inputs: ReportInputs) -> list[tuple[str, str]]:
     for at, noise in enumerate(plan.steps or (plan.noise,), start=1):
         proof = noise.certificate
         if plan.steps:
-            terms.append((f"step {at} keeps", f"{_kept(noise.budget)}, fixed in advance; what the steps cost adds up"))
+            terms.append(
+                (f"step {at} keeps", f"{_in_words(noise.budget)}, fixed in advance; what the steps cost adds up")
+            )
         terms += [
             ("noise", proof.noise),
             ("sensitivity", str(proof.sensitivity)),
@@ -153,7 +155,7 @@ def certificate_terms(inputs: ReportInputs) -> list[tuple[str, str]]:
     return terms + ([("digest of the record", inputs.digest)] if inputs.digest else [])
 
 
-def _kept(budget: Budget) -> str:
+def _in_words(budget: Budget) -> str:
     return f"{promise_name(budget)} with {promise_symbols(budget)}"
 
 

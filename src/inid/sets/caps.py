@@ -95,7 +95,7 @@ _EFFORT = ((64, 200, 24), (4096, 20, 2))
 _LOST = 1e-290  # what a coordinate has left that the search has given up
 # What is then kept of the point that the search starts from, in which every coordinate has a part. A search that gives
 # one up sees an infinite slope there and does not find back, and what the coordinate is given after all is outside.
-_KEPT = 2.0**-30
+_LEAST_SHARE = 2.0**-30
 
 
 def hull_profile(
@@ -116,7 +116,7 @@ def hull_profile(
     importance = np.exp2(importance - importance.max())
     profile = _climbed(u, 0.0, length, importance, p, times, squares)
     if not (profile > _LOST).all():
-        profile = _climbed(u, _KEPT, length, importance, p, times, squares)
+        profile = _climbed(u, _LEAST_SHARE, length, importance, p, times, squares)
     # A coordinate that the floats have lost is given what the relaxation would, so that it is never left without noise:
     # it had less than 2^-900 of the cap to begin with, far below the rounding of all others.
     return np.where(profile > _LOST, log2(np.maximum(profile, 1e-300)), relaxed) / 2 + l1

@@ -8,7 +8,7 @@ from typing import Any
 
 from inid.accounting.stores import place, read_address
 from inid.errors import ArgumentError
-from inid.jobs.result_files import followed
+from inid.jobs.outputs import followed
 from inid.tables.streams.stream_file import is_stream
 
 RELEASES = "inid-releases"

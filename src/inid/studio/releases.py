@@ -29,9 +29,9 @@ from inid.accounting.file_locks import LockError, file_lock
 from inid.errors import ArgumentError, InidError
 from inid.jobs import Job, ReleasedJob, read_toml, release_job
 from inid.jobs.ledgers import UnansweredError, open_existing, stored_settings
+from inid.jobs.outputs import FOR_SPREADSHEETS, frame_as_csv, write_atomically
 from inid.jobs.questions import TableQuestion
 from inid.jobs.released_job import PublishedBefore, read_published
-from inid.jobs.result_files import FOR_SPREADSHEETS, frame_as_csv, write_atomically
 from inid.schema.error_messages import sentence_of
 from inid.schema.values import whole
 from inid.studio.folder import RELEASES, ROWS_FILE, Folder
@@ -401,13 +401,13 @@ class SyntheticRowMaker:
             self._work = work = _Work(token)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", UserWarning)
-                made_rows = synthetic_rows(json.loads(record.read_text(encoding="utf-8")), number, progress=work.report)
-            if made_rows.num_rows > _MOST:
+                synthetic = synthetic_rows(json.loads(record.read_text(encoding="utf-8")), number, progress=work.report)
+            if synthetic.num_rows > _MOST:
                 raise ArgumentError(
-                    f"the table has about {made_rows.num_rows:,} rows: say {_FIELD}, at most {_MOST:,}."
+                    f"the table has about {synthetic.num_rows:,} rows: say {_FIELD}, at most {_MOST:,}."
                 )
-            write_atomically(record.with_name(ROWS_FILE), frame_as_csv(made_rows, harmless=True))
-            words = [f"{made_rows.num_rows:,} rows are made. They follow from released numbers, and cost nothing."]
+            write_atomically(record.with_name(ROWS_FILE), frame_as_csv(synthetic, harmless=True))
+            words = [f"{synthetic.num_rows:,} rows are made. They follow from released numbers, and cost nothing."]
             words += [_sentence(str(one.message)) for one in caught if issubclass(one.category, UserWarning)]
             return {"text": " ".join(words), "there": True}
         except _StoppedError:

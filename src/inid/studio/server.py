@@ -70,7 +70,7 @@ class Studio:
         self.releases = Releases(self.folder)
         self.rows = SyntheticRowMaker(self.releases)
         self.streams = LiveStreams(self.folder)
-        self._turns: dict[str, int] = {}
+        self._latest_requests: dict[str, int] = {}
 
     def begin(self, _: Any) -> dict[str, Any]:
         """What the form begins with, and the files to choose from."""
@@ -105,7 +105,7 @@ class Studio:
 
     def plan(self, body: Any) -> dict[str, Any]:
         """The plan of a form: the figures of `inid plan --json`, except those that take longer, and how they look."""
-        self._turns.pop(_tab(body), None)  # its details are no longer wanted, and would compete with this
+        self._latest_requests.pop(_tab(body), None)  # its details are no longer wanted, and would compete with this
         live = self.planner.plan(body.get("form"))
         refusal = None if live.ledger is None else live.ledger.refusal
         released = body.get("again") is True
@@ -118,10 +118,10 @@ class Studio:
             _tab(body),
             integer("turn", body.get("turn", 0), least=0, cure="count the requests of a tab"),
         )
-        self._turns[tab] = request_number
+        self._latest_requests[tab] = request_number
         form = body.get("form")
         live = self.planner.plan(form)
-        curve = self.planner.curve(form, lambda: self._turns.get(tab) == request_number)
+        curve = self.planner.curve(form, lambda: self._latest_requests.get(tab) == request_number)
         return {"figures": live.planned.summary.to_dict(), "html": views.details_part(live, curve)}
 
     def prepare(self, body: Any) -> dict[str, Any]:

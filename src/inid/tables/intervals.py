@@ -188,12 +188,7 @@ def searched_ends(
     bounds: tuple[float, float],
 ) -> tuple[Floats, Floats]:
     """The same for any law, by halving: either end stays on the side of the rejected ratios."""
-    bounded = number > least
-    ratio = np.divide(total, number, out=np.zeros_like(total), where=bounded)
-    ends = np.clip(ratio, *bounds)
-    # Nothing is inside where S / N is beyond the bounds and the nearest of them is rejected.
-    outside = np.abs(ratio - ends) > _ROUNDINGS * (bounds[1] - bounds[0])
-    bounded = bounded & ~(outside & beyond(np.abs(total - ends * number), ends))
+    bounded, ends = _clipped_ratio(total, number, least, beyond, bounds)
     outer = np.stack([np.full_like(ends, bound) for bound in bounds])
     far, near = outer, np.stack([ends, ends])
     for _ in range(_BISECTIONS):  # of both ends at once
@@ -204,6 +199,22 @@ def searched_ends(
     return lower, upper
 
 
+def _clipped_ratio(
+    total: Floats,
+    number: Floats,
+    least: Floats | float,
+    beyond: Callable[[Floats, Floats], NDArray[np.bool_]],
+    bounds: tuple[float, float],
+) -> tuple[NDArray[np.bool_], Floats]:
+    """Whether the interval is bounded, and S / N cut to the bounds."""
+    bounded = number > least
+    ratio = np.divide(total, number, out=np.zeros_like(total), where=bounded)
+    clipped = np.clip(ratio, *bounds)
+    # Nothing is inside where S / N is beyond the bounds and the nearest of them is rejected.
+    outside = np.abs(ratio - clipped) > _ROUNDINGS * (bounds[1] - bounds[0])
+    return bounded & ~(outside & beyond(np.abs(total - clipped * number), clipped)), clipped
+
+
 def scanned_ends(
     total: Floats,
     number: Floats,
@@ -212,11 +223,7 @@ def scanned_ends(
     bounds: tuple[float, float],
 ) -> tuple[Floats, Floats]:
     """The same where what is not rejected may be no interval: from the outermost ratio of a grid that is not."""
-    bounded = number > least
-    ratio = np.divide(total, number, out=np.zeros_like(total), where=bounded)
-    limits = np.clip(ratio, *bounds)
-    outside = np.abs(ratio - limits) > _ROUNDINGS * (bounds[1] - bounds[0])
-    bounded = bounded & ~(outside & beyond(np.abs(total - limits * number), limits))
+    bounded, limits = _clipped_ratio(total, number, least, beyond, bounds)
     parts = (np.arange(1, _GRID_POINTS + 1) / _GRID_POINTS) ** 4
     ends = []
     for bound in bounds:
@@ -224,9 +231,8 @@ def scanned_ends(
         for part, before in zip(parts.tolist(), [0.0, *parts[:-1].tolist()], strict=True):
             here = limits + (bound - limits) * part
             out = beyond(np.abs(total - here * number), here)
-            first = out & (
-                near == limits + (bound - limits) * before
-            )  # right beyond the outermost that is not rejected
+            # Right beyond the outermost that is not rejected.
+            first = out & (near == limits + (bound - limits) * before)
             near, far = np.where(out, near, here), np.where(first, here, np.where(out, far, bound))
         for _ in range(_BISECTIONS):
             middle = far / 2 + near / 2

@@ -444,7 +444,7 @@ class Publication:
         weights = [read_importance(importance, name, self.queries) for name in queries]
         shares = read_shares(share, self.queries)
         kinds = served_families(queries, shares, families(budget, chosen))
-        promise, delta_of_keys = _beside(budget, queries)
+        promise, delta_of_keys = _left_for_noise(budget, queries)
         equal = {name: query.question.equal(promise, questions=len(queries)) for name, query in queries.items()}
         targets = {name: targets_of(named[name], equal[name]).limits for name in queries}
         noises = {family: _noises(queries, family, chosen) for family in kinds}
@@ -540,7 +540,7 @@ class Publication:
         return PublicationResult(plan, dict(zip(self.queries, results, strict=True)))
 
 
-def _beside(budget: Budget, queries: Mapping[str, Query[Any, Any]]) -> tuple[Budget, float]:
+def _left_for_noise(budget: Budget, queries: Mapping[str, Query[Any, Any]]) -> tuple[Budget, float]:
     """What is left for the noise once found keys have taken their probabilities, and what they take together."""
     delta = taken_by(queries)
     if not delta:

@@ -12,7 +12,7 @@ from inid.promises import ApproxDP, Budget
 from inid.releasing import Draw, Paid, PaidPart, Release, charge_together
 from inid.sets import Allocation, Neighbours
 from inid.tables.plan import Plan
-from inid.tables.question import Question, kind_named
+from inid.tables.question import Question, kind_by_name
 from inid.tables.result import Result
 from inid.tables.table import Table
 
@@ -216,7 +216,7 @@ def ask(table: Table, kind: str, /, **asked: Any) -> Query[Any, Any]:
     >>> ask(Table(pandas.DataFrame({"sex": ["F"]})), "statistics", count=True).labels
     ('count',)
     """
-    question: type[Question] = kind_named(kind)
+    question: type[Question] = kind_by_name(kind)
     stated = {
         name: value
         for name, value in asked.items()
@@ -233,7 +233,7 @@ def ask(table: Table, kind: str, /, **asked: Any) -> Query[Any, Any]:
                 f"{question.method} needs a limit on the rows of a person: state Person({table.person.column!r}, "
                 "max_rows=...), or ask about per_person(...).",
             )
-        question = kind_named(question.unlimited)
+        question = kind_by_name(question.unlimited)
     return (question.queries or Query)(table, question.read(table, stated))
 
 

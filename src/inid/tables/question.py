@@ -26,31 +26,35 @@ if TYPE_CHECKING:
     from inid.tables.query import Query
 
 
-def check_alone(own: str, stated: Mapping[str, Any], allowed: Sequence[str]) -> None:
+def check_alone(option: str, stated: Mapping[str, Any], allowed: Sequence[str]) -> None:
     """Refuse options beside those of a question that is a release of its own."""
     if any(name not in allowed for name in stated):
         raise ArgumentError(
-            f"{own} cannot be combined with other statistics; use a separate release.", code="alone", own=Argument(own)
+            f"{option} cannot be combined with other statistics; use a separate release.",
+            code="alone",
+            own=Argument(option),
         )
 
 
-def check_details(own: str, stated: Mapping[str, Any], details: Sequence[str]) -> None:
+def check_details(option: str, stated: Mapping[str, Any], details: Sequence[str]) -> None:
     """Refuse details of a question that is not asked."""
     for detail in details:
-        if detail in stated and own not in stated:
+        if detail in stated and option not in stated:
             raise ArgumentError(
-                f"{detail} goes with {own}: leave it out here.",
+                f"{detail} goes with {option}: leave it out here.",
                 code="goes_with",
                 argument=Argument(detail),
-                own=Argument(own),
+                own=Argument(option),
             )
 
 
-def check_counts(own: str, stated: Mapping[str, Any]) -> None:
+def check_counts(option: str, stated: Mapping[str, Any]) -> None:
     """Refuse counts of rows and of people at once."""
     if stated.get("count") and stated.get("count_distinct"):
         raise ArgumentError(
-            f"{own} counts rows or people: pass count or count_distinct.", code="rows_or_people", own=Argument(own)
+            f"{option} counts rows or people: pass count or count_distinct.",
+            code="rows_or_people",
+            own=Argument(option),
         )
 
 
@@ -322,7 +326,7 @@ def kinds() -> tuple[type[Question], ...]:
     return tuple(_KINDS.values())
 
 
-def kind_named(name: str) -> type[Question]:
+def kind_by_name(name: str) -> type[Question]:
     """The kind of question of this name.
 
     Raises:

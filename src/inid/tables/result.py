@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Self
 import numpy as np
 
 from inid._version import RECORD_FORMAT
-from inid.arguments import Floats, real, shown
+from inid.arguments import Floats, miss_probability, real
 from inid.errors import ArgumentError, RecordError
 from inid.planning import Certificate
 from inid.planning.noise_plan import counted
@@ -261,9 +261,7 @@ class Result:
         >>> bool((every[0] <= one[0]).all() and (one[1] <= every[1]).all())
         True
         """
-        failure = 1 - real("level", level, above=0, cure="pass a probability such as 0.95")
-        if not failure > 0:
-            raise ArgumentError(f"level must be a probability below 1, got {shown(level)}: pass 0.95, say.")
+        failure = miss_probability(level)
         each = failure / max(len(self.answers), 1) if simultaneous else failure
         answers = self.question.answers(self.release, 1 - each, self.found, self.earlier)
         return np.array([one.lower for one in answers]), np.array([one.upper for one in answers])

@@ -28,7 +28,7 @@ from inid.releasing import Release, check_release
 from inid.tables.engines.made_columns import arrow_rows
 from inid.tables.question import Question, kind_of_record, kinds
 from inid.tables.result import RULES, Answer, check_digest, check_names
-from inid.tables.streams.record import is_stream_record, verify_stream
+from inid.tables.streams.results import is_stream_record, verify_stream
 
 _RESULT = {"rules", "kind", "level", "question", "digest", "release"}
 

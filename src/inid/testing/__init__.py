@@ -4,12 +4,19 @@ Nothing that is shipped for releases imports this package. What is released insi
 protects nobody, and says so.
 """
 
-from inid.testing.auditing import Audit, audit_epsilon
+from inid.testing.auditing import Audit, TrainingAudit, audit_epsilon, audit_training
 from inid.testing.laws import chi_square, fit_to_law, grid_pmf, interval_mass, staircase_error, staircase_gamma
 from inid.testing.neighbours import neighbours_of
-from inid.testing.recording import Comparison, Recording, Violation, record, replay
-from inid.testing.sources import SeededSource, unsafe_no_noise, unsafe_seed
-from inid.testing.training_audit import TrainingAudit, audit_training
+from inid.testing.recording import (
+    Comparison,
+    Recording,
+    SeededSource,
+    Violation,
+    record,
+    replay,
+    unsafe_no_noise,
+    unsafe_seed,
+)
 
 __all__ = [
     "Audit",

@@ -96,7 +96,7 @@ def fit_to_law(
     """The p-value of released numbers under the exact law of one coordinate.
 
     >>> from inid.noise import add_noise
-    >>> from inid.testing.sources import unsafe_seed
+    >>> from inid.testing.recording import unsafe_seed
     >>> with unsafe_seed(1):
     ...     released = add_noise(np.full(100_000, 2.5), np.full(100_000, 3.0), "laplace")
     >>> fit_to_law(released, "laplace", 2.5, 3.0) > 1e-3, fit_to_law(released, "laplace", 2.5, 3.2) < 1e-9

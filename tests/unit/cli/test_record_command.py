@@ -9,7 +9,7 @@ import yaml
 import inid
 from command_line import run
 from inid import tables
-from inid.jobs.registry import deployment
+from inid.cli.commands.record import deployment
 
 FIELDS = {  # of the registry's schema, in its order, which its pages rely on; None: TODO of the publisher
     "basic": [

@@ -42,9 +42,9 @@ def test_a_step_in_one_batch():
 def test_gradients_flow_in_the_phase_of_the_backward(monkeypatch):
     made = training()
     state, seen = made.optimizer.step_state, []
-    taken = made.optimizer.gradients._gathered.take
+    taken = made.optimizer.gradients._accumulator.take
     monkeypatch.setattr(
-        made.optimizer.gradients._gathered, "take", lambda *args: seen.append(state.phase) or taken(*args)
+        made.optimizer.gradients._accumulator, "take", lambda *args: seen.append(state.phase) or taken(*args)
     )
     (x,) = next(iter(made.data_loader))
     made.backward(row_squares, made.module(x))

@@ -160,9 +160,8 @@ def test_texts_that_a_page_can_show_name_no_command_without_a_code():
         for text in texts(path.read_text(encoding="utf-8"))
         if named.search(text)
     ]
-    adopted, registered, written = found
+    adopted, written = found
     assert "run inid ledger adopt." in adopted  # a copy of a ledger is made to count by a command alone
-    assert registered.endswith("name what inid release --record wrote.")  # entries of the registry are a command's
     assert written.startswith("write a name and its options")  # of a flag, which no page has
 
 

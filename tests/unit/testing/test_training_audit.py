@@ -11,7 +11,7 @@ from scipy import optimize, sparse, special, stats
 import inid
 from inid.errors import ArgumentError
 from inid.testing import audit_training, unsafe_seed
-from inid.testing.training_audit import chance_of_guesses, least_epsilon, least_mu
+from inid.testing.auditing import chance_of_guesses, least_epsilon, least_mu
 from internals import module_with
 from training import make_private
 

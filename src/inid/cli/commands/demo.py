@@ -15,7 +15,7 @@ from inid.jobs.demonstration import (
     demonstration_table,
     demonstration_truth,
 )
-from inid.jobs.result_files import write_atomically
+from inid.jobs.outputs import write_atomically
 from inid.promises import ApproxDP
 from inid.report.wording import belief_after, rounded_interval
 from inid.schema import key

@@ -8,8 +8,8 @@ from inid.cli.options import COMMON, PROMISE, Command, Values, argument, flag_na
 from inid.errors import ArgumentError
 from inid.jobs import read_budget
 from inid.jobs.ledgers import make_ledger, open_existing
+from inid.jobs.outputs import check_writable
 from inid.jobs.planned_job import missing_promise
-from inid.jobs.result_files import check_writable
 from inid.report import LedgerState
 from inid.schema import key, keys
 

@@ -6,8 +6,8 @@ from inid.cli.console import Console, print_comparison, print_gain, print_plan
 from inid.cli.options import COMMON, NOISE, PROMISE, STATED, Command, Values, flag_name, job_from
 from inid.errors import ArgumentError
 from inid.jobs import PlannedJob, TableQuestion, accuracy_of_job, plan_job
+from inid.jobs.outputs import check_writable, write_atomically
 from inid.jobs.planned_job import plan_advice
-from inid.jobs.result_files import check_writable, write_atomically
 from inid.report.wording import plain_number
 from inid.schema import Key, key
 from inid.schema.values import probability

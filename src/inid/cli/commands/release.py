@@ -15,7 +15,7 @@ from inid.cli.options import COMMON, NOISE, PROMISE, TABLE, Command, Values, fla
 from inid.errors import ArgumentError, BudgetError, RecordError
 from inid.jobs import Job, PlannedJob, ReleasedJob, plan_job, release_job
 from inid.jobs.ledgers import InterruptedReleaseError, OneCharge, UnansweredError, charge_in_words
-from inid.jobs.result_files import check_distinct_files, check_writable, frame_as_csv, write_atomically
+from inid.jobs.outputs import check_distinct_files, check_writable, frame_as_csv, write_atomically
 from inid.schema import Key, key, keys
 from inid.schema.error_messages import sentence_of
 from inid.schema.values import File, whole
@@ -174,11 +174,11 @@ def _deliver(console: Console, released: ReleasedJob, replaced: set[Path]) -> No
             failed.append(f"{path} could not be written: {outcome(error)[0]}")
         else:
             paths.append(f"The {what} went to {path}{', in place of an earlier file' if path in replaced else ''}.")
-    is_kept = not failed and bool(outputs.out or outputs.record)
+    is_saved = not failed and bool(outputs.out or outputs.record)
     try:
-        _print(console, released, paths, is_complete=is_kept, instead=bool(failed))
+        _print(console, released, paths, is_complete=is_saved, instead=bool(failed))
     except OutputClosedError:
-        if is_kept:
+        if is_saved:
             raise
         failed.append("The output was closed before all results were printed; with --out or --record they are kept.")
     except Exception as error:  # noqa: BLE001 - it is paid for

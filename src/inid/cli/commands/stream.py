@@ -11,7 +11,7 @@ from inid.cli.console import CommandError, Console, ExitCode, OutputClosedError
 from inid.cli.interrupts import process
 from inid.cli.options import COMMON, PROMISE, TABLE, Command, Values, argument, flag_name, keys_named, switch
 from inid.errors import ArgumentError, BudgetError
-from inid.jobs.result_files import check_writable, write_atomically
+from inid.jobs.outputs import check_writable, write_atomically
 from inid.jobs.streams import OPEN_KEYS, paying, stream_arguments, stream_csv, stream_ledger
 from inid.schema import Key, key, keys
 from inid.schema.error_messages import sentence_of

@@ -15,7 +15,7 @@ from inid.planning import Certificate, NoisePlan
 from inid.releasing import check_release
 from inid.schema import key
 from inid.tables import verify_result
-from inid.tables.streams.record import is_stream_record
+from inid.tables.streams.results import is_stream_record
 from inid.tables.verification import is_publication
 
 _FILE = argument(
@@ -89,7 +89,7 @@ def verify(values: Values) -> None:
 def read_json(path: Path, content: bytes) -> Any:
     """What a file of JSON holds, in which no name stands twice."""
     try:
-        return json.loads(content, object_pairs_hook=partial(_named_once, path))
+        return json.loads(content, object_pairs_hook=partial(_distinct_names, path))
     except ValueError:
         if content.lstrip().startswith(b"{"):
             raise RecordError(f"{path} is no whole record: it was cut, or changed.") from None
@@ -128,7 +128,7 @@ def _proved(path: Path, content: bytes) -> _Proved:
     return _Proved("plan", verify_record(record))
 
 
-def _named_once(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _distinct_names(path: Path, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object of JSON in which no name stands twice: its readers might take either value, the digest covers one."""
     content = dict(pairs)
     if len(content) != len(pairs):

@@ -15,8 +15,15 @@ from inid.dpsgd.grad_sample.ghost_clipping import (
     sum_of_uses,
     typical_loss,
 )
-from inid.dpsgd.grad_sample.grad_sampler import GradSampler
-from inid.dpsgd.grad_sample.grad_samples import DenseGrads, EmbeddingGrads, OuterGrads, SlicedGrads, raised, truncated_
+from inid.dpsgd.grad_sample.grad_samples import (
+    DenseGrads,
+    EmbeddingGrads,
+    GradSampler,
+    OuterGrads,
+    SlicedGrads,
+    raised,
+    truncated_,
+)
 from inid.dpsgd.grad_sample.layers import (
     check_rule,
     convolution,

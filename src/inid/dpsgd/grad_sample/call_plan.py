@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from inid.dpsgd.grad_sample.grad_sampler import GradSampler
+from inid.dpsgd.grad_sample.grad_samples import GradSampler
 from inid.dpsgd.grad_sample.layers import grad_sampler_of
 from inid.dpsgd.sharded_parameters import is_sharded, own_class
 from inid.errors import GuaranteeError
@@ -42,21 +42,21 @@ class Unit:
         """The parameters as the layer holds them now: whole while it runs, where they are sharded otherwise."""
         if not self._sharded:
             return self.parameters
-        held = {name: self.layer.get_parameter(name) for name in self.parameters}
-        if any(map(is_sharded, held.values())):
+        present = {name: self.layer.get_parameter(name) for name in self.parameters}
+        if any(map(is_sharded, present.values())):
             raise GuaranteeError(
                 f"layer {self.name!r} is sharded in parts, or called around its own hooks: call fully_shard on the "
                 "layer as a whole, and the layer instead of its forward."
             )
-        return held
+        return present
 
 
 def units_of(module: nn.Module) -> list[Unit]:
     """The smallest layers that own all the trainable parameters they use, each once, also under several parents."""
-    found: dict[nn.Module, Unit] = {}
-    for unit in _found(module, ""):
-        found.setdefault(unit.layer, unit)
-    return list(found.values())
+    units: dict[nn.Module, Unit] = {}
+    for unit in _walked_units(module, ""):
+        units.setdefault(unit.layer, unit)
+    return list(units.values())
 
 
 def parent_unit(module: nn.Module, unit: Unit, known: Collection[nn.Module] = ()) -> Unit | None:
@@ -95,17 +95,19 @@ def _holds_lists(module: nn.Module) -> bool:
     return any(isinstance(child, (nn.ParameterList, nn.ParameterDict)) for child in module.children())
 
 
-def _found(module: nn.Module, prefix: str) -> Iterator[Unit]:
+def _walked_units(module: nn.Module, prefix: str) -> Iterator[Unit]:
     rule = grad_sampler_of(module)
-    own = {name: p for name, p in module.named_parameters(recurse=False) if p.requires_grad}
+    direct = {name: p for name, p in module.named_parameters(recurse=False) if p.requires_grad}
     # A parameter that a child has as well (BERT's bias of the last layer) is used by the child.
     of_children = {p for child in module.children() for p in child.parameters()}
     if rule is not None:
-        if own:
-            yield Unit(prefix, module, rule, own)
-    elif any(p not in of_children for p in own.values()) or parametrize.is_parametrized(module) or _holds_lists(module):
-        if _bare(own, of_children) and not (parametrize.is_parametrized(module) or _holds_lists(module)):
-            yield Unit(prefix, module, None, own, direct_parameters=True)
+        if direct:
+            yield Unit(prefix, module, rule, direct)
+        return
+    indirect = parametrize.is_parametrized(module) or _holds_lists(module)
+    if indirect or any(p not in of_children for p in direct.values()):
+        if not indirect and _broadcast_over_examples(direct, of_children):
+            yield Unit(prefix, module, None, direct, direct_parameters=True)
             yield from _of_children(module, prefix)
         elif every := trained_in(module):
             yield Unit(prefix, module, None, every)
@@ -115,12 +117,12 @@ def _found(module: nn.Module, prefix: str) -> Iterator[Unit]:
 
 def _of_children(module: nn.Module, prefix: str) -> Iterator[Unit]:
     for name, child in module.named_children():
-        yield from _found(child, f"{prefix}.{name}" if prefix else name)
+        yield from _walked_units(child, f"{prefix}.{name}" if prefix else name)
 
 
-def _bare(own: dict[str, nn.Parameter], of_children: set[nn.Parameter]) -> bool:
+def _broadcast_over_examples(direct: dict[str, nn.Parameter], of_children: set[nn.Parameter]) -> bool:
     """Whether a module's own parameters are for all examples alike, and beside layers that are trained."""
-    alike = all(p.ndim > 1 and p.shape[0] == 1 and p not in of_children and not is_sharded(p) for p in own.values())
+    alike = all(p.ndim > 1 and p.shape[0] == 1 and p not in of_children and not is_sharded(p) for p in direct.values())
     return alike and any(p.requires_grad for p in of_children)
 
 

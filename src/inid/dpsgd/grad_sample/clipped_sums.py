@@ -240,7 +240,7 @@ def _add(pieces: Pieces, shares: Tensor, limit: float, rule: Rule, at: int) -> N
     for place, grads in pieces:
         grad_samples = grads.of_those(factors) if isinstance(grads, OuterGrads) else grads
         if bits and isinstance(grad_samples, OuterGrads) and not grad_samples.is_cuda:
-            place.add_(grad_samples.whole_sum(factors, limit, bits))
+            place.add_(grad_samples.exact_sum(factors, limit, bits))
         elif isinstance(grad_samples, SlicedGrads):
             place.add_(grad_samples.by_column(lambda part: _truncated(part, factors, quantum)))
         else:
@@ -344,7 +344,7 @@ def gpu_shares(
     squares = [each.squares for each in bounds]
     if len(squares) > _TOGETHER:
         squares = [torch.cat(squares, 1)]
-    extra = [(each.whole, each.part) for each in bounds if each.whole is not None]
+    extra = [(each.absolute, each.part) for each in bounds if each.absolute is not None]
     if len(extra) > 1:  # each part may be longer by its allowance: together by the length of the vector of them
         allowed = torch._foreach_mul([length for length, _ in extra], [part for _, part in extra])  # noqa: SLF001 - as torch's own optimizers do
         extra = [(torch.linalg.vector_norm(torch.stack(allowed), dim=0), 1.0)]

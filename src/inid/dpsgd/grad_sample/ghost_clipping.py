@@ -20,8 +20,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from inid.dpsgd.grad_sample.grad_sampler import GradSampler
-from inid.dpsgd.grad_sample.grad_samples import AddsWeightedSum, Bounds, DenseGrads, GradSamples
+from inid.dpsgd.grad_sample.grad_samples import AddsWeightedSum, Bounds, DenseGrads, GradSampler, GradSamples
 from inid.dpsgd.kernels.ghost_norms import (
     CHUNKS,
     add_products,
@@ -44,7 +43,7 @@ class Measured(NamedTuple):
     """Bounds on the norms of gradients, one number per example in float64, infinite for one that adds nothing."""
 
     square: Tensor
-    whole: Tensor
+    absolute: Tensor
     lost: float
     rounding: float
 
@@ -62,27 +61,27 @@ class _Bounded(AddsWeightedSum, ABC):
     def powers(self, order: int) -> Tensor:
         assert order == 2  # noqa: S101 - the strategy for l1 norms writes gradients down
         measured = self.measured
-        return _kept_short(measured.square, measured.whole, measured.lost + measured.rounding)
+        return _with_least_norm(measured.square, measured.absolute, measured.lost + measured.rounding)
 
     def allowances(self) -> Tensor:
         measured = self.measured
-        return (measured.lost + measured.rounding) * measured.whole
+        return (measured.lost + measured.rounding) * measured.absolute
 
     def bounds(self) -> Bounds:
         measured = self.measured
-        return Bounds(self.powers(2)[:, None], measured.whole, measured.lost + measured.rounding)
+        return Bounds(self.powers(2)[:, None], measured.absolute, measured.lost + measured.rounding)
 
 
 class PositionGrads(_Bounded):
     """A linear layer's gradients, sum_t g_t a_t^T."""
 
-    def __init__(self, gradients: Tensor, inputs: Tensor, spread: Callable[[Tensor], Tensor] | None = None) -> None:
-        self.gradients, self._inputs, self._spread = gradients, inputs, spread
+    def __init__(self, gradients: Tensor, inputs: Tensor, windows: Callable[[Tensor], Tensor] | None = None) -> None:
+        self.gradients, self._inputs, self._windows_of = gradients, inputs, windows
 
     @property
     def inputs(self) -> Tensor:
         """What the layer met at each position, shape (examples, positions, d_in)."""
-        return self._inputs if self._spread is None else self._spread(self._inputs)
+        return self._inputs if self._windows_of is None else self._windows_of(self._inputs)
 
     @property
     def is_cuda(self) -> bool:
@@ -103,14 +102,14 @@ class PositionGrads(_Bounded):
         return weighted_product(self.inputs, self.gradients, factors).to(factors.dtype)
 
     def add_to(self, place: Tensor, factors: Tensor, limit: float) -> None:
-        self.add_apart([place], factors, limit)
+        self.add_separately([place], factors, limit)
 
-    def add_apart(self, places: Sequence[Tensor], factors: Tensor, limit: float) -> None:
+    def add_separately(self, places: Sequence[Tensor], factors: Tensor, limit: float) -> None:
         inputs = self.inputs
         if not add_products(places, inputs, self.gradients, factors, limit):
             parts = (each.chunk(len(places)) for each in (inputs, self.gradients, factors))
-            for place, part, back, factor in zip(places, *parts, strict=True):
-                place.add_(weighted_product(part, back, factor).to(factor.dtype), alpha=limit)
+            for place, of_inputs, back, factor in zip(places, *parts, strict=True):
+                place.add_(weighted_product(of_inputs, back, factor).to(factor.dtype), alpha=limit)
 
     def finite(self) -> "PositionGrads":
         return self
@@ -118,7 +117,7 @@ class PositionGrads(_Bounded):
     def dense(self) -> Tensor:
         return products(self.gradients.mT, self.inputs).flatten(1)
 
-    def beside(self, other: "PositionGrads") -> "PositionGrads":
+    def with_use(self, other: "PositionGrads") -> "PositionGrads":
         """Another use of the same weight: more positions of the same gradient."""
         gradients = torch.cat([self.gradients, other.gradients], 1)
         return PositionGrads(gradients, torch.cat([self.inputs, other.inputs], 1))
@@ -153,7 +152,7 @@ class LookupGrads(_Bounded):
         each = zip(torch.split(self.tokens, 1), torch.split(self.gradients, 1), strict=True)
         return torch.stack([table_sum(tokens, gradients, ones, self.height) for tokens, gradients in each])
 
-    def beside(self, other: "LookupGrads") -> "LookupGrads":
+    def with_use(self, other: "LookupGrads") -> "LookupGrads":
         """Another use of the same table."""
         tokens, gradients = torch.cat([self.tokens, other.tokens], 1), torch.cat([self.gradients, other.gradients], 1)
         return LookupGrads(tokens, gradients, self.height)
@@ -173,21 +172,21 @@ class TiedGrads(_Bounded):
         table, layer = self.table.measured, self.layer.measured
         second = layer.square
         if layer.lost:  # not zero times S, which may be infinite
-            second = (second.sqrt() + layer.lost * layer.whole).square_() * (1 + 2.0**-40)
+            second = (second.sqrt() + layer.lost * layer.absolute).square_() * (1 + 2.0**-40)
         tied = tied_bound(
             self.table.tokens,
             self.table.gradients,
             self.layer.inputs,
             self.layer.gradients,
-            (table.square, table.whole, second, layer.whole),
+            (table.square, table.absolute, second, layer.absolute),
         )
         # The two sums are rounded apart, and added: one more rounding of what is at most S long.
         units = [UNIT[each.gradients.dtype] for each in (self.table, self.layer)]
-        apart = table.rounding * table.whole + layer.rounding * layer.whole
-        both = table.whole + layer.whole
-        # Under autocast the table is float32 beside a layer in bfloat16: the finer unit is what `apart` has of both.
-        tied = _kept_short(tied, both, min(units))
-        return Measured(tied, apart * (1 + 2.0**-20) + both * min(max(units), UNIT[torch.float32]), 0.0, 1.0)
+        allowance = table.rounding * table.absolute + layer.rounding * layer.absolute
+        both = table.absolute + layer.absolute
+        # Under autocast the table is float32 beside a layer in bfloat16: `allowance` has the finer unit for both.
+        tied = _with_least_norm(tied, both, min(units))
+        return Measured(tied, allowance * (1 + 2.0**-20) + both * min(max(units), UNIT[torch.float32]), 0.0, 1.0)
 
     def combined(self, factors: Tensor) -> Tensor:
         return self.table.combined(factors).add_(self.layer.combined(factors))
@@ -202,22 +201,22 @@ class TiedGrads(_Bounded):
 def sum_of_uses(one: GradSamples, other: GradSamples) -> GradSamples:
     """The gradients of one parameter from two uses: one gradient per example, the sum, which is clipped once."""
     if isinstance(one, PositionGrads) and isinstance(other, PositionGrads) and _alike(one, other):
-        return one.beside(other)
+        return one.with_use(other)
     if isinstance(one, LookupGrads) and isinstance(other, LookupGrads) and _alike(one, other):
-        return one.beside(other)
+        return one.with_use(other)
     if isinstance(one, TiedGrads) and isinstance(other, LookupGrads) and _alike(one.table, other):
-        return TiedGrads(one.table.beside(other), one.layer)
+        return TiedGrads(one.table.with_use(other), one.layer)
     if isinstance(one, TiedGrads) and isinstance(other, PositionGrads) and _alike(one.layer, other):
-        return TiedGrads(one.table, one.layer.beside(other))
+        return TiedGrads(one.table, one.layer.with_use(other))
     for table, layer in ((one, other), (other, one)):
         if isinstance(table, LookupGrads) and isinstance(layer, PositionGrads):
             return TiedGrads(table, layer)
     return DenseGrads(one.dense() + other.dense())
 
 
-def _kept_short(square: Tensor, absolute: Tensor, part: float) -> Tensor:
+def _with_least_norm(square: Tensor, absolute: Tensor, of_inputs: float) -> Tensor:
     """A bound on the squared norm for which S is at most so many times the norm, where the allowance alone is not."""
-    return square if part * _LONGEST >= 1 else torch.maximum(square, (absolute / _LONGEST).square())
+    return square if of_inputs * _LONGEST >= 1 else torch.maximum(square, (absolute / _LONGEST).square())
 
 
 def _alike(one: PositionGrads | LookupGrads, other: PositionGrads | LookupGrads) -> bool:

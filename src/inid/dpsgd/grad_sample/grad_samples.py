@@ -4,19 +4,22 @@ Every form answers the same questions: how long is each example's gradient, and 
 `OuterGrads` and `EmbeddingGrads` answer without writing the gradients down. A length is always the length of the very
 numbers that are summed: formulas that cancel (Gram matrices of long sequences) would let an example slip under its
 threshold, so none is used here. (Forms that do use them, with allowances for what cancels, are in `ghost_clipping`.)
+
+`GradSampler` says of a kind of layer how its per-example gradients are made.
 """
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from inid.dpsgd.kernels import grad_sample_kernels
+from inid.errors import GuaranteeError
 
 # Entries that are added in their own precision, times the order of the norm: adding 64 squares may be off by 64 units
 # of rounding, which the root halves; the sum of absolute values has no root.
@@ -37,10 +40,10 @@ _HUGE = 2.0**60
 
 
 class Bounds(NamedTuple):
-    """What bounds the norms: sqrt of the sum of `squares` over their second dimension, plus `part` times `whole`."""
+    """What bounds the norms: sqrt of the sum of `squares` over their second dimension, plus `part` times `absolute`."""
 
     squares: Tensor
-    whole: Tensor | None = None
+    absolute: Tensor | None = None
     part: float = 0.0
 
 
@@ -105,7 +108,7 @@ class _Exact(AddsWeightedSum):
     def bounds(self) -> Bounds:
         return Bounds(self.powers(2)[:, None])
 
-    def add_apart(self, places: Sequence[Tensor], factors: Tensor, limit: float) -> None:
+    def add_separately(self, places: Sequence[Tensor], factors: Tensor, limit: float) -> None:
         several = (each.chunk(len(places)) for each in (factors, self.dense()))
         for place, factor, grads in zip(places, *several, strict=True):
             place.add_(_weighted(factor, grads), alpha=limit)
@@ -136,12 +139,12 @@ class DenseGrads(_Exact):
         else:
             super().add_to(place, factors, limit)
 
-    def add_apart(self, places: Sequence[Tensor], factors: Tensor, limit: float) -> None:
+    def add_separately(self, places: Sequence[Tensor], factors: Tensor, limit: float) -> None:
         if factors.dtype == torch.float32 and grad_sample_kernels.usable(self.grads, len(self.grads)):
             sums = grad_sample_kernels.stretch_sums(self.grads, factors, len(places))
             torch._foreach_add_(list(places), list(sums.unbind()), alpha=limit)  # as torch's own optimizers do
         else:
-            super().add_apart(places, factors, limit)
+            super().add_separately(places, factors, limit)
 
     def combined(self, factors: Tensor) -> Tensor:
         return _weighted(factors, self.grads)
@@ -207,7 +210,7 @@ class OuterGrads(_Exact):
     def combined(self, factors: Tensor) -> Tensor:
         return _product(self.gradients * factors[:, None], self.inputs).flatten()
 
-    def whole_sum(self, factors: Tensor, limit: float, bits: int) -> Tensor:
+    def exact_sum(self, factors: Tensor, limit: float, bits: int) -> Tensor:
         """The sum of factors[i] * gradient i, each cut so that the sum is exact, flat: one product of whole numbers.
 
         Claim: what a gradient adds is no longer than factors[i] * gradient i but for three roundings of float64, in the
@@ -247,7 +250,7 @@ class EmbeddingGrads(_Exact):
     height: int
 
     @classmethod
-    def gathered(cls, tokens: Tensor, gradients: Tensor, height: int, skipped: int | None) -> "EmbeddingGrads":
+    def of_tokens(cls, tokens: Tensor, gradients: Tensor, height: int, skipped: int | None) -> "EmbeddingGrads":
         """Add up the gradients of equal tokens, example by example."""
         count = tokens.shape[0]
         owners = torch.arange(count, device=tokens.device)[:, None].expand_as(tokens)
@@ -346,3 +349,88 @@ def _weighted(factors: Tensor, grads: Tensor) -> Tensor:
 
 def _product(left: Tensor, right: Tensor) -> Tensor:
     return (left.T.double() @ right.double()).to(left.dtype)
+
+
+Formula = Callable[[nn.Module, Tensor, Tensor], Mapping[str, Tensor | GradSamples]]
+Ghost = Callable[..., dict[str, GradSamples] | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradSampler:
+    """The per-sample gradients of a kind of layer that takes one tensor and returns one.
+
+    Attributes:
+        formula: Takes a layer, its input and the gradient that flows back to its output, examples first; gives by the
+            name of each parameter its gradients: the shape of the parameter, examples first. Row i must come from
+            example i alone.
+        parameters: The names of the parameters that the formula knows. A layer with others has no sampler, and neither
+            has one without the first.
+        positions: Whether any dimensions between the first and the layer's own are positions, at which the layer does
+            the same: the input of `Linear` may be (examples, width) or (examples, positions, width).
+        narrowed: Whether autocast makes the layer's input narrower, as it does for products of matrices: then it is
+            made so, and kept, once.
+        settings: The attributes of the layer that the formula depends on. Layers that agree in them are taken together
+            on a GPU, so the formula may not depend on anything else, such as a weight. None: layers are taken one by
+            one.
+        accepts: Whether the formula is right for a layer of the kind; None: for all.
+        ghost: The same gradients without writing them down, for the layers of torch (see `ghost_clipping`).
+
+    >>> def scaled(layer, inputs, gradients):
+    ...     return {"weight": inputs * gradients}
+    >>> GradSampler(formula=scaled, parameters=("weight",)).positions
+    False
+    """
+
+    formula: Formula
+    parameters: tuple[str, ...] = ("weight", "bias")
+    positions: bool = False
+    narrowed: bool = False
+    settings: tuple[str, ...] | None = None
+    accepts: Callable[[nn.Module], bool] | None = None
+    ghost: Ghost | None = None
+
+    def is_for(self, layer: nn.Module) -> bool:
+        """Whether the formula is right for a layer: it computes what its class does, with parameters of its own."""
+        plain = set(layer._parameters) <= set(self.parameters) and next(layer.children(), None) is None  # noqa: SLF001 - no other way
+        # A replaced forward may compute something else; hooks run around the forward, where autograd sees them.
+        replaced = getattr(layer.forward, "__func__", None) is not type(layer).forward
+        # A weight may be made from other parameters.
+        has_parameter = isinstance(getattr(layer, self.parameters[0], None), nn.Parameter)
+        return plain and not replaced and has_parameter and (self.accepts is None or self.accepts(layer))
+
+    def split_positions(self, examples: int, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Inputs and gradients with the examples in the first dimension and positions in the second."""
+        several = tensors[0].shape[0] // examples
+        if several == 1 or not self.positions:
+            return tensors
+        return tuple(each.reshape(examples, several, *each.shape[1:]) for each in tensors)
+
+    def grad_samples(
+        self, layer: nn.Module, inputs: Tensor, gradients: Tensor, examples: int
+    ) -> dict[str, GradSamples]:
+        """The gradients of a layer whose input has one or several entries per example in its first dimension."""
+        given = self.formula(layer, inputs, gradients)
+        grads = {name: self._written(name, grads_of_one, len(inputs)) for name, grads_of_one in given.items()}
+        if len(inputs) == examples:
+            return grads
+        several = len(inputs) // examples
+        return {
+            name: DenseGrads(grads_of_one.dense().view(examples, several, -1).sum(1))
+            for name, grads_of_one in grads.items()
+        }
+
+    def alike(self, layer: nn.Module, inputs: Tensor) -> tuple[object, ...] | None:
+        """What the formula depends on besides input and gradient; None for a layer that is always taken alone."""
+        if self.settings is None or (inputs.ndim == 2 and self.positions):
+            return None
+        return type(layer), *(getattr(layer, name) for name in self.settings)
+
+    def _written(self, name: str, grads: Tensor | GradSamples, examples: int) -> GradSamples:
+        if not isinstance(grads, Tensor):
+            return grads
+        if grads.ndim == 0 or len(grads) != examples:
+            raise GuaranteeError(
+                f"the formula of a layer gave {name!r} gradients of shape {tuple(grads.shape)} for {examples} "
+                "examples: return one gradient per example, in the order of the input."
+            )
+        return DenseGrads(grads.detach().reshape(examples, -1))

@@ -24,8 +24,14 @@ from inid.dpsgd.grad_sample.ghost_clipping import (
     ghost_transposed,
     planar,
 )
-from inid.dpsgd.grad_sample.grad_sampler import GradSampler
-from inid.dpsgd.grad_sample.grad_samples import DenseGrads, EmbeddingGrads, GradSamples, OuterGrads, SlicedGrads
+from inid.dpsgd.grad_sample.grad_samples import (
+    DenseGrads,
+    EmbeddingGrads,
+    GradSampler,
+    GradSamples,
+    OuterGrads,
+    SlicedGrads,
+)
 from inid.dpsgd.kernels import grad_sample_kernels
 from inid.dpsgd.sharded_parameters import own_class
 from inid.errors import ArgumentError, GuaranteeError
@@ -209,7 +215,7 @@ def embedding(layer: nn.Module, inputs: Tensor, gradients: Tensor) -> dict[str, 
     assert isinstance(layer, nn.Embedding)  # noqa: S101 - as above
     tokens = inputs.reshape(inputs.shape[0], -1)
     flat = gradients.reshape(*tokens.shape, -1)
-    return {"weight": EmbeddingGrads.gathered(tokens, flat, layer.num_embeddings, layer.padding_idx)}
+    return {"weight": EmbeddingGrads.of_tokens(tokens, flat, layer.num_embeddings, layer.padding_idx)}
 
 
 _AT_A_TIME = 2**18  # numbers of the lines that are laid out at a time
@@ -230,29 +236,29 @@ def convolution_grad_samples(
     count, channels, outputs = len(planes), padded.shape[1] // groups, planes.shape[1] // groups
     # Lines of the kernel that are so many apart read the same lines, each `later` by so many than the one before. Where
     # a stride does not divide the kernel, or lies beside a dilation, each has lines of its own.
-    apart = stride[0] if tall % stride[0] == 0 and 1 in (stride[0], dilation[0]) else tall
+    phases = stride[0] if tall % stride[0] == 0 and 1 in (stride[0], dilation[0]) else tall
     later = dilation[0] if stride[0] == 1 else 1
-    shifts, entries = tall // apart, channels * wide
+    shifts, entries = tall // phases, channels * wide
     most = high + (shifts - 1) * later
-    work = groups * apart * entries * most * across
+    work = groups * phases * entries * most * across
     several = count if padded.is_cuda else max(1, min(count, _AT_A_TIME // work))
-    lines = padded.new_empty(several, groups, apart, channels, wide, most, across)
+    lines = padded.new_empty(several, groups, phases, channels, wide, most, across)
     pieces = planes.reshape(count * groups, outputs, high * across).mT
-    products = padded.new_empty(shifts, count * groups, apart * entries, outputs)  # few outputs: faster this way round
+    products = padded.new_empty(shifts, count * groups, phases * entries, outputs)  # few outputs: faster this way round
     example, channel, line, column = padded.stride()
     steps = (example, channels * channel, channel, column * dilation[1], line * stride[0], column * stride[1])
     for start in range(0, count, several):
         here = min(several, count - start)
-        for first in range(apart):
+        for first in range(phases):
             at = padded.storage_offset() + start * example + first * dilation[0] * line
             windows = padded.as_strided((here, groups, channels, wide, most, across), steps, at)
             lines[:here, :, first].copy_(windows)
         group_slice = slice(start * groups, (start + here) * groups)
         for shift in range(shifts):
             strides = (work // groups, most * across, 1)
-            read = lines.as_strided((here * groups, apart * entries, high * across), strides, shift * later * across)
+            read = lines.as_strided((here * groups, phases * entries, high * across), strides, shift * later * across)
             torch.bmm(read, pieces[group_slice], out=products[shift, group_slice])
-    grads = SlicedGrads(products.view(shifts, count, -1), (groups, apart, channels, wide, outputs), (1, 5, 3, 0, 2, 4))
+    grads = SlicedGrads(products.view(shifts, count, -1), (groups, phases, channels, wide, outputs), (1, 5, 3, 0, 2, 4))
     return DenseGrads(grads.dense()) if padded.is_cuda else grads  # kernels for GPUs read gradients as they lie
 
 
@@ -286,8 +292,8 @@ def scaling_norm_sampler(kind: type[nn.Module]) -> GradSampler | None:
 
 
 def _tried(kind: type[nn.Module]) -> GradSampler | None:
-    named = _WHERE.fullmatch(kind.__module__) is not None and kind.__name__.endswith(_NAMES)
-    if not named or len(inspect.signature(kind.forward).parameters) != 2:  # itself and one input
+    known = _WHERE.fullmatch(kind.__module__) is not None and kind.__name__.endswith(_NAMES)
+    if not known or len(inspect.signature(kind.forward).parameters) != 2:  # itself and one input
         return None
     draw = torch.Generator(device="cpu").manual_seed(7)
     try:
@@ -347,7 +353,7 @@ _SAMPLERS: dict[type[nn.Module], GradSampler] = {
 }
 
 # Known by name, since its library need not be there: GPT-2's linear layer, whose weight is stored transposed.
-_NAMED = {
+_OF_MODULES = {
     ("transformers.pytorch_utils", "Conv1D"): GradSampler(
         formula=transposed_linear, positions=True, narrowed=True, settings=(), ghost=ghost_transposed
     ),
@@ -357,7 +363,7 @@ _NAMED = {
 def grad_sampler_of(layer: nn.Module) -> GradSampler | None:
     """The sampler of a layer, or None (see `vmap_gradients`)."""
     kind = own_class(layer)
-    sampler = _SAMPLERS.get(kind) or _NAMED.get((kind.__module__, kind.__name__)) or scaling_norm_sampler(kind)
+    sampler = _SAMPLERS.get(kind) or _OF_MODULES.get((kind.__module__, kind.__name__)) or scaling_norm_sampler(kind)
     return sampler if sampler is not None and sampler.is_for(layer) else None
 
 
@@ -396,7 +402,7 @@ def register_layer(
         raise ArgumentError(f"kind must be a class of layers, got {type(kind).__name__}: pass the class itself.")
     if not isinstance(sampler, GradSampler):
         raise ArgumentError(f"sampler must be a GradSampler, got {type(sampler).__name__}: make one of your formula.")
-    if kind in _SAMPLERS or (kind.__module__, kind.__name__) in _NAMED or scaling_norm_sampler(kind) is not None:
+    if kind in _SAMPLERS or (kind.__module__, kind.__name__) in _OF_MODULES or scaling_norm_sampler(kind) is not None:
         raise ArgumentError(f"kind {kind.__name__} has a formula already: register a class of your own.")
     if not isinstance(examples, Sequence) or not examples:
         raise ArgumentError("examples must be pairs of a layer and its input, got none: pass at least one.")

@@ -32,25 +32,25 @@ class ModuleSnapshot:
         self._empty, self._filled = [each for each in self._inner if not each], [each for each in self._inner if each]
         self._lengths = list(map(len, self._filled))
         self._keys = list(chain.from_iterable(self._filled))
-        self._held = list(chain.from_iterable(map(_VALUES, self._filled)))
+        self._entries = list(chain.from_iterable(map(_VALUES, self._filled)))
         self._tensors = tensors_of(self.parts, sharded=sharded)
         self._trained, known = trained, set(map(id, trained))
         parameters = [each for part in self.parts for each in part._parameters.values()]  # noqa: SLF001 - the quickest way
         self._others = [each for each in parameters if each is not None and id(each) not in known]
 
-    def stands(self) -> bool:
+    def is_current(self) -> bool:
         """Whether the model has the same parts, parameters and buffers by the same names as when it was walked."""
         return (
             all(map(is_, chain.from_iterable(map(_INNER, self.parts)), self._inner))
             and not any(self._empty)
             and list(map(len, self._filled)) == self._lengths
             and list(chain.from_iterable(self._filled)) == self._keys
-            and all(map(is_, chain.from_iterable(map(_VALUES, self._filled)), self._held))
+            and all(map(is_, chain.from_iterable(map(_VALUES, self._filled)), self._entries))
         )
 
     def now(self) -> "ModuleSnapshot":
         """Itself where it stands, or the model walked again."""
-        return self if self.stands() else ModuleSnapshot(self._module, self._trained, sharded=self._sharded)
+        return self if self.is_current() else ModuleSnapshot(self._module, self._trained, sharded=self._sharded)
 
     def versions(self, *, trained: bool = False) -> list[tuple[int, int]]:
         """Which tensors a forward should leave as they are, and how often each was written to; none has to be read.

@@ -107,7 +107,7 @@ class SeparateStack(_Stack):
         return self.grads.bounds()
 
     def add_to(self, _place: Tensor, factors: Tensor, limit: float) -> None:
-        self.grads.add_apart(self.places, factors, limit)
+        self.grads.add_separately(self.places, factors, limit)
 
     def finite(self) -> "SeparateStack":
         return SeparateStack(self.grads.finite(), self.places)
@@ -132,11 +132,13 @@ class JointStack(_Stack):
     def bounds(self) -> Bounds:
         of_grads = self.grads.bounds()
         squares = self._by_layer(of_grads.squares).transpose(0, 1).flatten(1)
-        length = None if of_grads.whole is None else torch.linalg.vector_norm(self._by_layer(of_grads.whole), dim=0)
+        length = (
+            None if of_grads.absolute is None else torch.linalg.vector_norm(self._by_layer(of_grads.absolute), dim=0)
+        )
         return Bounds(squares, length, of_grads.part)
 
     def add_to(self, _place: Tensor, factors: Tensor, limit: float) -> None:
-        self.grads.add_apart(self.places, factors.repeat(len(self.places)), limit)
+        self.grads.add_separately(self.places, factors.repeat(len(self.places)), limit)
 
     def finite(self) -> "JointStack":
         return JointStack(self.grads.finite(), self.places)

@@ -20,7 +20,7 @@ from inid.dpsgd.seeding import rng_state, set_rng_state
 from inid.errors import GuaranteeError
 
 
-class _Bare(nn.Module):
+class _ForwardOnly(nn.Module):
     """A layer called by its forward alone: its hooks run around the call that this one replaces."""
 
     def __init__(self, layer: nn.Module, forward: Callable[..., Any]) -> None:
@@ -97,9 +97,9 @@ def run_with_parameters_per_example(
     for name, leaf in leaves.items():
         leaf.register_post_accumulate_grad_hook(partial(collect, name))  # type: ignore[no-untyped-call]
     values, form = pytree.tree_flatten((args, kwargs))
-    apart = [v if at is None else v.unflatten(at, (examples, -1)) for v, at in zip(values, split, strict=True)]
+    per_example = [v if at is None else v.unflatten(at, (examples, -1)) for v, at in zip(values, split, strict=True)]
     objects = _Objects(layer, values)
-    bare, shapes = _Bare(layer, forward), []
+    forward_only, shapes = _ForwardOnly(layer, forward), []
 
     def part(v: Tensor, d: int, at: Tensor) -> Tensor:
         if returns == "stacked":
@@ -109,10 +109,10 @@ def run_with_parameters_per_example(
         # What is the same for all views has one entry, and is due once for each.
         return v if v.shape[d] >= views else v.expand(views, *v.shape[1:])
 
-    def one(at: Tensor, own: dict[str, Tensor], *alone: Any) -> tuple[Any, ...]:
-        own_args, own_kwargs = pytree.tree_unflatten(objects.copied(alone), form)
-        under = {f"layer.{name}": leaf for name, leaf in own.items()}
-        leaves_out, shape = pytree.tree_flatten(functional_call(bare, under, own_args, own_kwargs))
+    def one(at: Tensor, of_one: dict[str, Tensor], *alone: Any) -> tuple[Any, ...]:
+        its_args, its_kwargs = pytree.tree_unflatten(objects.copied(alone), form)
+        under = {f"layer.{name}": leaf for name, leaf in of_one.items()}
+        leaves_out, shape = pytree.tree_flatten(functional_call(forward_only, under, its_args, its_kwargs))
         shapes.append(shape)
         return tuple(v if d is None else part(v, d, at) for v, d in zip(leaves_out, joined, strict=True))
 
@@ -125,7 +125,7 @@ def run_with_parameters_per_example(
             try:
                 with _PlainAttention():
                     mapped = vmap(one, in_dims=(0, 0, *split), out_dims=out_dims, randomness="different")
-                    outputs = mapped(places, leaves, *apart)
+                    outputs = mapped(places, leaves, *per_example)
                 together = [v if d is None else v.flatten(d, d + 1) for v, d in zip(outputs, joined, strict=True)]
                 looped[layer] = False
             except (RuntimeError, ValueError, NotImplementedError):
@@ -134,7 +134,7 @@ def run_with_parameters_per_example(
         if together is None:
             # Not every layer can be vectorised (a subclass of LSTM cannot): a loop always can.
             alone = [
-                one(places[at], {name: leaf[at] for name, leaf in leaves.items()}, *_block(apart, split, at))
+                one(places[at], {name: leaf[at] for name, leaf in leaves.items()}, *_block(per_example, split, at))
                 for at in range(examples)
             ]
             objects.check_shared()

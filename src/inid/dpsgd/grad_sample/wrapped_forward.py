@@ -26,7 +26,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
 from inid.dpsgd.grad_sample.call_plan import Unit
-from inid.dpsgd.grad_sample.grad_sampler import GradSampler
+from inid.dpsgd.grad_sample.grad_samples import GradSampler
 from inid.dpsgd.grad_sample.layers import in_place
 from inid.errors import GuaranteeError
 
@@ -46,7 +46,7 @@ class WrappedForward:
 
     def __init__(self, module: nn.Module, run: Callable[..., Any]) -> None:
         self.module, self.run, self.forward = module, run, module.forward
-        self._own = vars(module).get("forward")
+        self._instance_forward = vars(module).get("forward")
         functools.update_wrapper(self, module.forward, updated=())
         module.forward = self
 
@@ -57,10 +57,10 @@ class WrappedForward:
 
     def undo(self) -> None:
         """Give the module its own forward back."""
-        if self._own is None:
+        if self._instance_forward is None:
             del self.module.forward
         else:
-            self.module.forward = self._own
+            self.module.forward = self._instance_forward
 
     def __reduce__(self) -> tuple[Any, ...]:
         return getattr, (self.module, "forward")
@@ -85,13 +85,13 @@ def frozen(unit: Unit, forward: Callable[..., Any], args: tuple[Any, ...], kwarg
         return output
     # The layers of torch give back what they have just made, which nobody else holds.
     fresh = unit.rule is not None and type(unit.layer).__module__.startswith("torch.nn.") and output._base is None  # noqa: SLF001 - whether it is a view
-    return _started(output, own=fresh and not any(output is arg for arg in args))
+    return _started(output, fresh=fresh and not any(output is arg for arg in args))
 
 
-def _let_require(parameters: Iterable[nn.Parameter], wanted: bool) -> None:
+def _let_require(parameters: Iterable[nn.Parameter], value: bool) -> None:
     with unseen() if torch._C._len_torch_function_stack() else _NOTHING:  # noqa: SLF001 - torch has no public name for it
         for parameter in parameters:
-            parameter.requires_grad = wanted
+            parameter.requires_grad = value
 
 
 def unseen() -> AbstractContextManager[object]:
@@ -181,18 +181,18 @@ _ANCHOR = torch.empty((), requires_grad=True, device="cpu")
 _TOP_HOOKS = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)  # noqa: SLF001 - since torch 2.8
 
 
-def _started(tensor: Tensor, *, own: bool = False) -> Tensor:
+def _started(tensor: Tensor, *, fresh: bool = False) -> Tensor:
     """A tensor that autograd takes for something to differentiate: itself, or a copy where gradients start here."""
     if tensor.requires_grad or not tensor.is_floating_point():
         return tensor
     anchor = torch.empty((), device=tensor.device, requires_grad=True)
-    return cast("Tensor", _Start.apply(tensor, anchor, own))  # type: ignore[no-untyped-call]
+    return cast("Tensor", _Start.apply(tensor, anchor, fresh))  # type: ignore[no-untyped-call]
 
 
 class _Start(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, tensor: Tensor, _anchor: Tensor, own: bool) -> Tensor:
-        if own:
+    def forward(ctx: Any, tensor: Tensor, _anchor: Tensor, fresh: bool) -> Tensor:
+        if fresh:
             ctx.mark_dirty(tensor)
             return tensor
         return tensor.clone()
@@ -202,7 +202,7 @@ class _Start(torch.autograd.Function):
         return gradients[0], None, None
 
 
-class Kept:
+class SavedTensor:
     """A tensor that a backward will read, as the layers of torch keep theirs.
 
     Activation checkpointing drops and recomputes what nodes of autograd have saved; so a node saves it where hooks for
@@ -273,7 +273,7 @@ def run_with_sampler(
     """What the layer gives."""
     args = narrowed(cast("GradSampler", unit.rule), args)
     output: Tensor = frozen(unit, forward, args, kwargs)
-    stored_input = Kept(stored(cast("Tensor", first_tensor(args, kwargs)), output))
+    stored_input = SavedTensor(stored(cast("Tensor", first_tensor(args, kwargs)), output))
     on_gradient(output, partial(flowed, stored_input))
     return output
 
@@ -309,30 +309,30 @@ def output_leaves(output: object) -> list[Any]:
     >>> output_leaves([1, SimpleNamespace(loss=2)])
     [1, 2]
     """
-    found, seen = [], set[int]()
+    flat, visited = [], set[int]()
     waiting = pytree.tree_leaves(output)
     while waiting:
         leaf = waiting.pop(0)
         inside = _inside(leaf)
         if inside is None:
-            found.append(leaf)
-        elif id(leaf) not in seen:
-            seen.add(id(leaf))
+            flat.append(leaf)
+        elif id(leaf) not in visited:
+            visited.add(id(leaf))
             waiting = pytree.tree_leaves(inside) + waiting
-    return found
+    return flat
 
 
 def _inside(leaf: object) -> list[Any] | None:
     """What an object holds: as a container of its own kind, and by name; None for what is no object of objects."""
     if isinstance(leaf, (Tensor, nn.Module, type, str, bytes)) or inspect.isroutine(leaf):
         return None
-    held: list[Any] | None = None
+    contents: list[Any] | None = None
     if isinstance(leaf, Mapping):
-        held = list(leaf.values())
+        contents = list(leaf.values())
     elif isinstance(leaf, (Sequence, AbstractSet)):
-        held = list(leaf)
-    named = [*getattr(leaf, "__dict__", {}).values(), *_slots(leaf)]
-    return held if not named else [*(held or []), *named]
+        contents = list(leaf)
+    attributes = [*getattr(leaf, "__dict__", {}).values(), *_slots(leaf)]
+    return contents if not attributes else [*(contents or []), *attributes]
 
 
 def _slots(leaf: object) -> Iterable[Any]:

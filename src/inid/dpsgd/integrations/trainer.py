@@ -12,7 +12,7 @@ from torch.nn import functional
 from torch.utils import _pytree as pytree
 from torch.utils.data import DataLoader
 
-from inid.dpsgd.loss.row_loss import per_example_loss
+from inid.dpsgd.loss import per_example_loss
 from inid.dpsgd.make_private import make_private
 from inid.dpsgd.options import Sampling
 from inid.dpsgd.private_training import PrivateTraining

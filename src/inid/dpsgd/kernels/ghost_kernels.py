@@ -10,12 +10,12 @@ from torch import Tensor
 from inid.dpsgd.kernels.grad_sample_kernels import MOST_PROGRAMS, power_of_two
 from inid.dpsgd.kernels.rounding import accumulated, chunked, floor_of
 from inid.dpsgd.kernels.triton_kernels import (
+    absolute_kernel,
     bound_kernel,
     direct_kernel,
     fold_kernel,
     gram_kernel,
     pair_kernel,
-    whole_kernel,
 )
 
 CHUNK = 256  # columns that one accumulator takes
@@ -78,7 +78,7 @@ def direct(inputs: Tensor, gradients: Tensor, most: float) -> tuple[Tensor, Tens
     count, positions, size = inputs.shape
     tiles = -(-size // _SQUARE) * -(-gradients.shape[2] // _SQUARE)
     squares = torch.empty(count, tiles, dtype=torch.float64, device=inputs.device)
-    wholes = torch.empty(count, -(-positions // _LINES), dtype=torch.float64, device=inputs.device)
+    absolutes = torch.empty(count, -(-positions // _LINES), dtype=torch.float64, device=inputs.device)
     direct_kernel[(tiles, count)](
         inputs,
         gradients,
@@ -93,10 +93,10 @@ def direct(inputs: Tensor, gradients: Tensor, most: float) -> tuple[Tensor, Tens
         num_stages=3,
     )
     slacks = [_up(1 + accumulated(each.shape[2] + 2)) for each in (inputs, gradients)]
-    whole_kernel[(wholes.shape[1], count)](
+    absolute_kernel[(absolutes.shape[1], count)](
         inputs,
         gradients,
-        wholes,
+        absolutes,
         positions,
         size,
         gradients.shape[2],
@@ -108,20 +108,20 @@ def direct(inputs: Tensor, gradients: Tensor, most: float) -> tuple[Tensor, Tens
         TILE=_WIDE,
         num_warps=4,
     )
-    return bounded(squares, wholes, 0.0)
+    return bounded(squares, absolutes, 0.0)
 
 
-def boundable(wholes: Tensor) -> bool:
+def boundable(absolutes: Tensor) -> bool:
     """Whether `bounded` can take parts, in float64."""
-    return bound_kernel is not None and wholes.is_cuda and wholes.shape[0] > 0
+    return bound_kernel is not None and absolutes.is_cuda and absolutes.shape[0] > 0
 
 
-def bounded(squares: Tensor, wholes: Tensor, kappa: float) -> tuple[Tensor, Tensor]:
+def bounded(squares: Tensor, absolutes: Tensor, kappa: float) -> tuple[Tensor, Tensor]:
     """Q + kappa S^2, and S, from the parts of Q and of S, shape (examples, parts); infinite where S or Q is."""
-    squares, wholes, count = squares.contiguous(), wholes.contiguous(), squares.shape[0]
+    squares, absolutes, count = squares.contiguous(), absolutes.contiguous(), squares.shape[0]
     bounds = torch.empty(2, count, dtype=torch.float64, device=squares.device)
     bound_kernel[(count,)](
-        squares, wholes, bounds, count, squares.shape[1], wholes.shape[1], _up(kappa), _SLACK, TILE=128
+        squares, absolutes, bounds, count, squares.shape[1], absolutes.shape[1], _up(kappa), _SLACK, TILE=128
     )
     return bounds[0], bounds[1]
 

@@ -104,7 +104,7 @@ def gram_bound(inputs: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _up(square: Tensor, kappa: float, absolute: Tensor) -> Tensor:
-    """Square + kappa * whole^2, infinite where either is not a number that one can use."""
+    """Square + kappa * S^2, infinite where either is not a number that one can use."""
     total = (square + kappa * absolute.square()) * (1 + 2.0**-40)
     return torch.where(torch.isfinite(absolute) & torch.isfinite(total), total, torch.inf)
 
@@ -140,20 +140,20 @@ def table_bound(tokens: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
     The dot products are taken in float64, so that lines whose gradients cancel keep their digits.
     """
     used = tokens >= 0
-    wholes = torch.where(used, lengths(gradients), 0.0)
+    absolutes = torch.where(used, lengths(gradients), 0.0)
     wide = gradients.double()
     same = (tokens[:, :, None] == tokens[:, None, :]) & used[:, :, None]
     squares = torch.where(same, wide @ wide.mT, 0.0)
     kappa = accumulated(gradients.shape[2] + tokens.shape[1] ** 2, torch.float64)
-    if ghost_kernels.boundable(wholes):
-        return ghost_kernels.bounded(squares.flatten(1), wholes, kappa)
-    absolute, total = wholes.sum(1) * (1 + 2.0**-30), squares.sum((1, 2))
+    if ghost_kernels.boundable(absolutes):
+        return ghost_kernels.bounded(squares.flatten(1), absolutes, kappa)
+    absolute, total = absolutes.sum(1) * (1 + 2.0**-30), squares.sum((1, 2))
     return _up(total.clamp_min(0.0), kappa, absolute), absolute
 
 
 def tied_bound(tokens: Tensor, table: Tensor, inputs: Tensor, gradients: Tensor, bounds: tuple[Tensor, ...]) -> Tensor:
     """An upper bound on the squared norm of a weight that is a table and an output layer at once."""
-    square_e, whole_e, square_g, whole_g = bounds
+    square_e, absolute_e, square_g, absolute_g = bounds
     dots = table.double() @ inputs.double().mT  # e_t . a_s
     lines = tokens.clamp_min(0)[:, None, :].expand(-1, gradients.shape[1], -1)
     tied = gradients.gather(2, lines).mT.double()  # g_s[k_t]
@@ -161,7 +161,7 @@ def tied_bound(tokens: Tensor, table: Tensor, inputs: Tensor, gradients: Tensor,
     kappa = accumulated(table.shape[2] + 2 + dots.shape[1] * dots.shape[2], torch.float64)
     total = square_e + square_g + 2 * cross
     off = torch.where(torch.isfinite(total), total.clamp_min(0.0), torch.inf)
-    return _up(off, 2 * kappa, (whole_e * whole_g).sqrt())
+    return _up(off, 2 * kappa, (absolute_e * absolute_g).sqrt())
 
 
 _TOGETHER = 2**26  # numbers of several sums that are written down before they are added to their places

@@ -20,7 +20,7 @@ from inid.dpsgd.kernels.triton_kernels import (
 
 MOST_PROGRAMS = 65535  # along the second axis of a launch
 _ENTRIES = 4096  # that one program adds at a time
-_TURNS = 16  # times that a program goes on before its gradients are shared with others
+_PROGRAM_LOOPS = 16  # times that a program goes on before its gradients are shared with others
 _FILLED = 2048  # programs that keep a GPU busy
 _SQUARED = 16384  # entries whose squares one program adds
 _MIXED, _TILE = 64, 1024  # most vectors of noise that are mixed in one kernel, and columns of one program
@@ -104,7 +104,7 @@ def weighted_sum(grads: Tensor, factors: Tensor) -> Tensor:
 
     Numbers that are not finite count as 0.
     """
-    return _sum(grads, factors.float().contiguous(), 1.0, 0.0, held=False)
+    return _sum(grads, factors.float().contiguous(), 1.0, 0.0, clip=False)
 
 
 def stretch_sums(grads: Tensor, factors: Tensor, stretches: int) -> Tensor:
@@ -115,14 +115,14 @@ def stretch_sums(grads: Tensor, factors: Tensor, stretches: int) -> Tensor:
     tile, row_tile = _sum_tiles(share, size)
     out = torch.empty(stretches, size, dtype=torch.float32, device=grads.device)
     sum_kernel[(-(-size // tile), stretches)](
-        grads, factors, out, count, size, share, 1.0, 0.0, HELD=False, ADDED=False, ROW_TILE=row_tile, TILE=tile
+        grads, factors, out, count, size, share, 1.0, 0.0, CLIPPED=False, ADDED=False, ROW_TILE=row_tile, TILE=tile
     )
     return out
 
 
 def elementwise_clipped_sum(grads: Tensor, scale: float, bound: float) -> Tensor:
     """The sum of the gradients times `scale`, every entry held to a bound, in float32."""
-    return _sum(grads, grads, scale, bound, held=True)
+    return _sum(grads, grads, scale, bound, clip=True)
 
 
 def adds(place: Tensor, grads: Tensor, factors: Tensor) -> bool:
@@ -135,11 +135,11 @@ def add_weighted_sum(place: Tensor, grads: Tensor, factors: Tensor, limit: float
     grads = grads.contiguous()
     count, size = grads.shape
     tile, row_tile = _sum_tiles(count, size)
-    if -(-count // row_tile) > _TURNS:
+    if -(-count // row_tile) > _PROGRAM_LOOPS:
         place.add_(weighted_sum(grads, factors), alpha=limit)
         return
     sum_kernel[(-(-size // tile), 1)](
-        grads, factors, place, count, size, count, limit, 0.0, HELD=False, ADDED=True, ROW_TILE=row_tile, TILE=tile
+        grads, factors, place, count, size, count, limit, 0.0, CLIPPED=False, ADDED=True, ROW_TILE=row_tile, TILE=tile
     )
 
 
@@ -148,7 +148,7 @@ def mixed(fresh: Tensor, history: Tensor, weights: Tensor, scale: float, place: 
     if not usable(fresh, 1) or fresh.dtype != torch.float32 or len(history) > _MIXED:
         return False
     mixed_kernel[(-(-fresh.numel() // _TILE),)](
-        fresh, history, weights, fresh.numel(), scale, place, ROWS=len(history), TILE=_TILE
+        fresh, history, weights, fresh.numel(), scale, place, STEPS=len(history), TILE=_TILE
     )
     return True
 
@@ -185,14 +185,14 @@ def norms_and_shares(
         least,
         cut,
         SECOND=len(squares) > 1,
-        WHOLE=absolute is not None,
+        ABSOLUTE=absolute is not None,
         PADDED=padding is not None,
         TILE=16 if max(first.shape[1], second.shape[1]) <= 16 else 128,
     )
     return norms, shares
 
 
-def _sum(grads: Tensor, factors: Tensor, scale: float, bound: float, *, held: bool) -> Tensor:
+def _sum(grads: Tensor, factors: Tensor, scale: float, bound: float, *, clip: bool) -> Tensor:
     grads = grads.contiguous()
     count, size = grads.shape
     tile, row_tile = _sum_tiles(count, size)
@@ -201,7 +201,7 @@ def _sum(grads: Tensor, factors: Tensor, scale: float, bound: float, *, held: bo
     out = torch.empty(shares, size, dtype=torch.float32, device=grads.device)
     share = -(-count // shares)
     sum_kernel[(columns, shares)](
-        grads, factors, out, count, size, share, scale, bound, HELD=held, ADDED=False, ROW_TILE=row_tile, TILE=tile
+        grads, factors, out, count, size, share, scale, bound, CLIPPED=clip, ADDED=False, ROW_TILE=row_tile, TILE=tile
     )
     return out[0] if shares == 1 else out.sum(0)
 

@@ -21,7 +21,7 @@ bound_kernel: Any = None
 fold_kernel: Any = None
 pair_kernel: Any = None
 direct_kernel: Any = None
-whole_kernel: Any = None
+absolute_kernel: Any = None
 
 if triton is not None:
 
@@ -50,12 +50,12 @@ if triton is not None:
         total = tl.zeros((O_TILE, E_TILE), dtype=tl.float32)
         for start in range(0, length, T_TILE):
             t = start + tl.arange(0, T_TILE)
-            met = (t // width) * stride_h * line + (t % width) * stride_w
+            corner = (t // width) * stride_h * line + (t % width) * stride_w
             left = tl.load(
                 g + o[:, None] * length + t[None, :], mask=(o[:, None] < outputs) & (t[None, :] < length), other=0.0
             )
             right = tl.load(
-                x + met[:, None] + shift[None, :], mask=(t[:, None] < length) & (e[None, :] < size), other=0.0
+                x + corner[:, None] + shift[None, :], mask=(t[:, None] < length) & (e[None, :] < size), other=0.0
             )
             total += tl.dot(left, right, input_precision=PRECISION)
         total = tl.where(tl.abs(total) < float("inf"), total, 0.0)
@@ -66,12 +66,12 @@ if triton is not None:
 
     @triton.jit
     def sum_kernel(
-        rows, factors, out, count, size, share, scale, bound,
-        HELD: tl.constexpr, ADDED: tl.constexpr, ROW_TILE: tl.constexpr, TILE: tl.constexpr,
+        grads, factors, out, count, size, share, scale, bound,
+        CLIPPED: tl.constexpr, ADDED: tl.constexpr, ROW_TILE: tl.constexpr, TILE: tl.constexpr,
     ):  # fmt: skip
-        """One program: a tile of columns, a share of the rows; each entry held, or each row times its factor.
+        """One program: a tile of columns, a share of the gradients: entries clipped, or gradients times factors.
 
-        Where rows are multiplied, what is not finite counts as 0. If ADDED, `scale` times the sum is added to `out`.
+        What is not finite counts as 0 in a product. If ADDED, `scale` times the sum is added to `out`.
         """
         column = tl.program_id(0) * TILE + tl.arange(0, TILE)
         first = tl.program_id(1) * share
@@ -81,12 +81,12 @@ if triton is not None:
             row = start + tl.arange(0, ROW_TILE)
             known = (row[:, None] < last) & (column[None, :] < size)
             place = row[:, None].to(tl.int64) * size + column[None, :]
-            own = tl.load(rows + place, mask=known, other=0.0).to(tl.float32)
-            if HELD:
-                total += tl.minimum(tl.maximum(own * scale, -bound), bound)
+            values = tl.load(grads + place, mask=known, other=0.0).to(tl.float32)
+            if CLIPPED:
+                total += tl.minimum(tl.maximum(values * scale, -bound), bound)
             else:
-                own = tl.where(tl.abs(own) < float("inf"), own, 0.0)
-                total += own * tl.load(factors + row, mask=row < last, other=0.0)[:, None]
+                values = tl.where(tl.abs(values) < float("inf"), values, 0.0)
+                total += values * tl.load(factors + row, mask=row < last, other=0.0)[:, None]
         added = tl.sum(total, 0)
         out += tl.program_id(1).to(tl.int64) * size + column
         if ADDED:
@@ -94,20 +94,20 @@ if triton is not None:
         tl.store(out, added, mask=column < size)
 
     @triton.jit
-    def mixed_kernel(fresh, rows, weights, size, scale, place, ROWS: tl.constexpr, TILE: tl.constexpr):
-        """One program: a tile of columns; `scale` times fresh and the weighted rows, written over fresh and a row."""
+    def mixed_kernel(fresh, history, weights, size, scale, place, STEPS: tl.constexpr, TILE: tl.constexpr):
+        """One program: a tile of columns; `scale` times fresh and the weighted history, over fresh and a step of it."""
         column = tl.program_id(0).to(tl.int64) * TILE + tl.arange(0, TILE)
         known = column < size
         total = tl.load(fresh + column, mask=known, other=0.0) * scale
         start = column
-        for row in tl.static_range(ROWS):
-            total += tl.load(rows + start, mask=known, other=0.0) * tl.load(weights + row)
+        for step in tl.static_range(STEPS):
+            total += tl.load(history + start, mask=known, other=0.0) * tl.load(weights + step)
             start += size
         tl.store(fresh + column, total, mask=known)
-        tl.store(rows + column + tl.cast(place, tl.int64) * size, total, mask=known)
+        tl.store(history + column + tl.cast(place, tl.int64) * size, total, mask=known)
 
     @triton.jit
-    def square_kernel(rows, out, size, share, TILE: tl.constexpr):
+    def square_kernel(grads, out, size, share, TILE: tl.constexpr):
         """One program: one example, a share of its entries; the sum of their squares, 0 for what is not finite."""
         example = tl.program_id(1).to(tl.int64)
         first = tl.program_id(0) * share
@@ -115,15 +115,15 @@ if triton is not None:
         total = tl.zeros((TILE,), dtype=tl.float64)
         for start in range(first, last, TILE):
             column = start + tl.arange(0, TILE)
-            own = tl.load(rows + example * size + column, mask=column < last, other=0.0).to(tl.float32)
-            wide = tl.where(tl.abs(own) < float("inf"), own, 0.0).to(tl.float64)
+            values = tl.load(grads + example * size + column, mask=column < last, other=0.0).to(tl.float32)
+            wide = tl.where(tl.abs(values) < float("inf"), values, 0.0).to(tl.float64)
             total += wide * wide
         tl.store(out + example * tl.num_programs(0) + tl.program_id(0), tl.sum(total, 0))
 
     @triton.jit
     def share_kernel(
-        first, second, whole, padding, norms, shares, of_first, of_second, part, least, cut,
-        SECOND: tl.constexpr, WHOLE: tl.constexpr, PADDED: tl.constexpr, TILE: tl.constexpr,
+        first, second, absolute, padding, norms, shares, of_first, of_second, part, least, cut,
+        SECOND: tl.constexpr, ABSOLUTE: tl.constexpr, PADDED: tl.constexpr, TILE: tl.constexpr,
     ):  # fmt: skip
         """One program: one example; its norm from sums of squares and an allowance, and its share."""
         example = tl.program_id(0).to(tl.int64)
@@ -136,8 +136,8 @@ if triton is not None:
                 column = start + tl.arange(0, TILE)
                 total += tl.load(second + example * of_second + column, mask=column < of_second, other=0.0)
         norm = tl.sqrt(tl.sum(total, 0))
-        if WHOLE:
-            norm += tl.load(whole + example) * part
+        if ABSOLUTE:
+            norm += tl.load(absolute + example) * part
         tl.store(norms + example, norm)
         share = 1.0 / tl.maximum(norm, least)
         usable = (share > cut) & (norm < float("inf"))
@@ -170,8 +170,8 @@ if triton is not None:
             for start in range(0, length, TILE):
                 t = start + tl.arange(0, TILE)
                 back = tl.load(g + channel * length + t, mask=t < length, other=0.0).to(tl.float32)
-                met = tl.load(x + channel * length + t, mask=t < length, other=0.0).to(tl.float32) - mean
-                by_input += back * tl.where(t < length, met, 0.0)
+                inputs = tl.load(x + channel * length + t, mask=t < length, other=0.0).to(tl.float32) - mean
+                by_input += back * tl.where(t < length, inputs, 0.0)
                 alone += back
             tl.store(weight + first + channel, tl.sum(by_input, 0) * scale)
             tl.store(bias + first + channel, tl.sum(alone, 0))
@@ -193,11 +193,11 @@ if triton is not None:
             t = start + tl.arange(0, ROW_TILE)
             known = (t[:, None] < last) & (column[None, :] < size)
             place = t[:, None].to(tl.int64) * size + column[None, :]
-            met = tl.load(x + place, mask=known, other=0.0).to(tl.float32)
-            met = tl.where(known, met - (tl.sum(met, 1) / size)[:, None], 0.0)
-            scale = 1.0 / tl.sqrt(tl.sum(met * met, 1) / size + eps)
+            inputs = tl.load(x + place, mask=known, other=0.0).to(tl.float32)
+            inputs = tl.where(known, inputs - (tl.sum(inputs, 1) / size)[:, None], 0.0)
+            scale = 1.0 / tl.sqrt(tl.sum(inputs * inputs, 1) / size + eps)
             back = tl.load(g + place, mask=known, other=0.0).to(tl.float32)
-            by_input += back * met * scale[:, None]
+            by_input += back * inputs * scale[:, None]
             alone += back
         place = (example * tl.num_programs(0) + tl.program_id(0)) * size + column
         tl.store(weight + place, tl.sum(by_input, 0), mask=column < size)
@@ -209,7 +209,7 @@ if triton is not None:
         TILE: tl.constexpr, STEP: tl.constexpr, CHUNK: tl.constexpr,
     ):  # fmt: skip
         """Dot products between two tiles of positions; a chunk of columns has an accumulator of its own."""
-        rows = first * TILE + tl.arange(0, TILE)
+        lines = first * TILE + tl.arange(0, TILE)
         others = second * TILE + tl.arange(0, TILE)
         total = tl.zeros((TILE, TILE), dtype=tl.float32)
         for start in range(0, size, CHUNK):
@@ -217,8 +217,8 @@ if triton is not None:
             for step in tl.static_range(CHUNK // STEP):
                 column = start + step * STEP + tl.arange(0, STEP)
                 left = tl.load(
-                    x + rows[:, None] * size + column[None, :],
-                    mask=(rows[:, None] < positions) & (column[None, :] < size),
+                    x + lines[:, None] * size + column[None, :],
+                    mask=(lines[:, None] < positions) & (column[None, :] < size),
                     other=0.0,
                 )
                 right = tl.load(
@@ -253,49 +253,49 @@ if triton is not None:
             start += first + 1
             first += 1
         second = pair - start
-        met = _dots(a + example * positions * size_a, first, second, positions, size_a, TILE, STEP, CHUNK)
+        inputs = _dots(a + example * positions * size_a, first, second, positions, size_a, TILE, STEP, CHUNK)
         back = _dots(g + example * positions * size_g, first, second, positions, size_g, TILE, STEP, CHUNK)
-        product = met.to(tl.float64) * back.to(tl.float64)
+        product = inputs.to(tl.float64) * back.to(tl.float64)
         square = tl.sum(tl.sum(product, 1), 0)
-        whole = tl.zeros((), dtype=tl.float64)
+        absolute = tl.zeros((), dtype=tl.float64)
         if first == second:
             known = first * TILE + tl.arange(0, TILE) < positions
-            long = _lengths(met, slack_a, floor_a, most, TILE) * _lengths(back, slack_g, floor_g, most, TILE)
-            whole = tl.sum(tl.where(known, long, 0.0), 0)
+            long = _lengths(inputs, slack_a, floor_a, most, TILE) * _lengths(back, slack_g, floor_g, most, TILE)
+            absolute = tl.sum(tl.where(known, long, 0.0), 0)
         else:
             square = square * 2
         place = example * tl.num_programs(0) + pair
         tl.store(out + place, square)
-        tl.store(out + tl.num_programs(1).to(tl.int64) * tl.num_programs(0) + place, whole)
+        tl.store(out + tl.num_programs(1).to(tl.int64) * tl.num_programs(0) + place, absolute)
 
     @triton.jit
-    def bound_kernel(squares, wholes, out, count, of_squares, of_wholes, kappa, slack, TILE: tl.constexpr):
+    def bound_kernel(squares, absolutes, out, count, of_squares, of_absolutes, kappa, slack, TILE: tl.constexpr):
         """One program: one example; its bound and its S from the parts of both that other programs made."""
         example = tl.program_id(0).to(tl.int64)
         square = tl.zeros((TILE,), dtype=tl.float64)
         for start in range(0, of_squares, TILE):
             part = start + tl.arange(0, TILE)
             square += tl.load(squares + example * of_squares + part, mask=part < of_squares, other=0.0)
-        whole = tl.zeros((TILE,), dtype=tl.float64)
-        for start in range(0, of_wholes, TILE):
+        absolute = tl.zeros((TILE,), dtype=tl.float64)
+        for start in range(0, of_absolutes, TILE):
             part = start + tl.arange(0, TILE)
-            whole += tl.load(wholes + example * of_wholes + part, mask=part < of_wholes, other=0.0)
+            absolute += tl.load(absolutes + example * of_absolutes + part, mask=part < of_absolutes, other=0.0)
         square = tl.sum(square, 0)
-        whole = tl.sum(whole, 0) * slack
-        bound = (tl.where(square > 0.0, square, 0.0) + kappa * whole * whole) * slack
-        usable = (whole < float("inf")) & (square < float("inf")) & (bound < float("inf"))
+        absolute = tl.sum(absolute, 0) * slack
+        bound = (tl.where(square > 0.0, square, 0.0) + kappa * absolute * absolute) * slack
+        usable = (absolute < float("inf")) & (square < float("inf")) & (bound < float("inf"))
         tl.store(out + example, tl.where(usable, bound, float("inf")))
-        tl.store(out + count + example, tl.where(usable, whole, float("inf")))
+        tl.store(out + count + example, tl.where(usable, absolute, float("inf")))
 
     @triton.jit
     def _fold(
-        x, factors, out, tile, rows, positions, size, line,
+        x, factors, out, tile, height, positions, size, line,
         SCALED: tl.constexpr, ROW_TILE: tl.constexpr, TILE: tl.constexpr,
     ):  # fmt: skip
         row = tl.program_id(1).to(tl.int64) * ROW_TILE + tl.arange(0, ROW_TILE)
         column = tile * TILE + tl.arange(0, TILE)
-        known = (row[:, None] < rows) & (column[None, :] < size)
-        factor = tl.load(factors + row // positions, mask=row < rows, other=0.0)[:, None]
+        known = (row[:, None] < height) & (column[None, :] < size)
+        factor = tl.load(factors + row // positions, mask=row < height, other=0.0)[:, None]
         value = tl.load(x + row[:, None] * size + column[None, :], mask=known, other=0.0).to(tl.float32)
         if SCALED:
             value = value * factor
@@ -304,23 +304,23 @@ if triton is not None:
 
     @triton.jit
     def fold_kernel(
-        x, factors, out, rows, positions, size, line,
+        x, factors, out, height, positions, size, line,
         SCALED: tl.constexpr, ROW_TILE: tl.constexpr, TILE: tl.constexpr,
     ):  # fmt: skip
         """Each row times its example's factor, or as it is; zero where the factor is, whatever stood there."""
-        _fold(x, factors, out, tl.program_id(0), rows, positions, size, line, SCALED, ROW_TILE, TILE)
+        _fold(x, factors, out, tl.program_id(0), height, positions, size, line, SCALED, ROW_TILE, TILE)
 
     @triton.jit
     def pair_kernel(
-        g, a, factors, out_g, out_a, rows, positions, size_g, size_a, line_g, line_a, tiles,
+        g, a, factors, out_g, out_a, height, positions, size_g, size_a, line_g, line_a, tiles,
         ROW_TILE: tl.constexpr, TILE: tl.constexpr,
     ):  # fmt: skip
         """What `fold_kernel` does to two arrays: the first, of so many tiles, is scaled; the second is not."""
         tile = tl.program_id(0)
         if tile < tiles:
-            _fold(g, factors, out_g, tile, rows, positions, size_g, line_g, True, ROW_TILE, TILE)
+            _fold(g, factors, out_g, tile, height, positions, size_g, line_g, True, ROW_TILE, TILE)
         else:
-            _fold(a, factors, out_a, tile - tiles, rows, positions, size_a, line_a, False, ROW_TILE, TILE)
+            _fold(a, factors, out_a, tile - tiles, height, positions, size_a, line_a, False, ROW_TILE, TILE)
 
     @triton.jit
     def direct_kernel(
@@ -358,24 +358,24 @@ if triton is not None:
         total = tl.zeros((ROW_TILE, TILE), dtype=tl.float32)
         for start in range(0, size, TILE):
             column = start + tl.arange(0, TILE)
-            own = tl.load(
+            values = tl.load(
                 x + t[:, None] * size + column[None, :],
                 mask=(t[:, None] < positions) & (column[None, :] < size),
                 other=0.0,
             ).to(tl.float32)
-            total += own * own
+            total += values * values
         norms = tl.sqrt(tl.sum(total, 1).to(tl.float64)) * slack + floor
         return tl.where(norms <= most, norms, float("inf"))
 
     @triton.jit
-    def whole_kernel(
+    def absolute_kernel(
         a, g, out, positions, size_a, size_g, slack_a, slack_g, floor_a, floor_g, most,
         ROW_TILE: tl.constexpr, TILE: tl.constexpr,
     ):  # fmt: skip
         """One program: one example, some of its positions; the sum of |g_t| |a_t|, with lengths rounded up."""
         example = tl.program_id(1).to(tl.int64)
         t = tl.program_id(0) * ROW_TILE + tl.arange(0, ROW_TILE)
-        met = _long(a + example * positions * size_a, t, positions, size_a, slack_a, floor_a, most, ROW_TILE, TILE)
+        inputs = _long(a + example * positions * size_a, t, positions, size_a, slack_a, floor_a, most, ROW_TILE, TILE)
         back = _long(g + example * positions * size_g, t, positions, size_g, slack_g, floor_g, most, ROW_TILE, TILE)
-        whole = tl.sum(tl.where(t < positions, met * back, 0.0), 0)
-        tl.store(out + example * tl.num_programs(0) + tl.program_id(0), whole)
+        absolute = tl.sum(tl.where(t < positions, inputs * back, 0.0), 0)
+        tl.store(out + example * tl.num_programs(0) + tl.program_id(0), absolute)

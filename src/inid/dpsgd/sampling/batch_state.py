@@ -19,7 +19,7 @@ class BatchState:
     padded: bool = True
     complete: bool = True
     fresh: bool = False
-    seen: bool = False
+    was_run: bool = False
     ahead: bool = False
     used: int = 0
     stepped: int = 0
@@ -64,7 +64,7 @@ class BatchState:
         self.number = number
         same = self.reader is reader
         if same:
-            self.ahead = self.ahead or not self.seen
+            self.ahead = self.ahead or not self.was_run
         else:  # a look at another batch, in a loop that has not used its own, would leave open which one comes next
             unused = self.fresh and self.stepped < self.batch and not self.refused
             self.ahead = self.reader is not None and unused
@@ -76,7 +76,7 @@ class BatchState:
                     stacklevel=3,
                 )
             self.batch, self.private = self.batch + 1, True
-        self.placed, self.complete, self.fresh, self.seen = placed, last, True, False
+        self.placed, self.complete, self.fresh, self.was_run = placed, last, True, False
         self.reader, self.refused = reader, False
         self.tensors = []
         self.add(tensors)
@@ -86,13 +86,13 @@ class BatchState:
         """Note tensors each of whose rows is of one row of the batch."""
         self.tensors += [(tensor, tensor._version) for tensor in tensors]  # noqa: SLF001 - shows a change in place
 
-    def holds(self, tensor: Tensor, *, look: bool) -> bool:
+    def holds(self, tensor: Tensor, *, checked: bool) -> bool:
         """Whether a tensor is one that was handed out last, as it was then, maybe moved, cast or reshaped since.
 
         What was moved to a GPU is compared at the looks alone, since each comparison waits.
         """
         as_handed = [each for each, version in self.tensors if version == each._version]  # noqa: SLF001 - as above
-        if any(each is tensor for each in as_handed) or (tensor.is_cuda and not look):
+        if any(each is tensor for each in as_handed) or (tensor.is_cuda and not checked):
             return True
         alike = [each for each in as_handed if each.numel() == tensor.numel() and each.shape[:1] == tensor.shape[:1]]
         return any(same_values(each.to(tensor).reshape(tensor.shape), tensor) for each in alike)
@@ -104,7 +104,7 @@ class BatchState:
 
     def see(self, rows: int) -> None:
         """Note that the model is run on so many rows."""
-        self.seen = self.seen or rows == self.rows
+        self.was_run = self.was_run or rows == self.rows
 
     def admit(self, rows: int, *, begun: bool) -> Tensor:
         """Say at which places of a backward examples stand, or refuse one that would count an example twice."""
@@ -120,7 +120,7 @@ class BatchState:
                 f"backward ran over {rows} rows where the private loader handed out {left}: train on the batches of "
                 "the returned data_loader, each of them once and whole."
             )
-        self.check_order(self.seen)
+        self.check_order(self.was_run)
         if not self.fresh:
             raise GuaranteeError(
                 "backward ran twice over what the loader handed out once: call it once per batch, or throw the first "

@@ -134,8 +134,8 @@ def _mixed(collate: Callable[[list[Any]], Any], examples: list[Any], changed: li
                 outputs.append((collated, (generator_states(), rng_state)))
         except Exception:  # noqa: BLE001 - the function's own, on examples that it may never meet
             return False
-    (one, drawn), (other, drawn_then), (fewer, _) = outputs
-    return drawn == drawn_then and _moved(one, other, fewer)
+    (one, drew), (other, drew_after), (fewer, _) = outputs
+    return drew == drew_after and _moved(one, other, fewer)
 
 
 def _moved(one: Any, other: Any, fewer: Any) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 from torch.utils import _pytree as pytree
 from torch.utils.data import (
@@ -39,10 +39,51 @@ from inid.dpsgd.sampling.batch_state import BatchState
 from inid.dpsgd.sampling.collating import Placing, check_collate
 from inid.dpsgd.sampling.cyclic_schedule import CyclicSchedule
 from inid.dpsgd.sampling.poisson_draw import RandomPartition
-from inid.dpsgd.sampling.unit_index import UnitIndex
 from inid.errors import ArgumentError, GuaranteeError
 from inid.noise import current_source
 from inid.sets import Neighbours
+
+_KINDS = "iuUS"  # whole numbers and texts, of which none is missing
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class UnitIndex:
+    """Whose each example is, and how many rows each person has in a step.
+
+    A step that draws a person takes `rows` of their examples: a secret random choice where there are more, and some of
+    them again where there are fewer. The gradients of these rows are averaged and clipped once, as those of the views
+    of one example. So one person adds at most a threshold to a sum, however many examples they have, and the proof in
+    `poisson_draw` holds with a person in the place of an example.
+    """
+
+    members: tuple[NDArray[np.int64], ...]
+    rows: int
+
+    @classmethod
+    def of(cls, unit: ArrayLike, rows: int, examples: int) -> "UnitIndex":
+        """Group the examples of a dataset by whose they are."""
+        owners = np.asarray(unit)
+        if owners.ndim != 1 or len(owners) != examples:
+            raise ArgumentError(
+                f"unit must name whose each example is, got shape {owners.shape} for {examples} examples: pass one "
+                "whole number or text for each."
+            )
+        if owners.dtype.kind not in _KINDS:
+            raise ArgumentError(
+                f"unit must hold whole numbers or texts, got {owners.dtype}: give every example a person, also those "
+                "whose person is not known."
+            )
+        _, at, counts = np.unique(owners, return_inverse=True, return_counts=True)
+        return cls(tuple(np.split(np.argsort(at, kind="stable"), np.cumsum(counts)[:-1])), rows)
+
+    def chosen(self, units: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The examples that stand for each of these people: one line for each, one column for each row."""
+        examples = np.empty((len(units), self.rows), dtype=np.int64)
+        for line, unit in zip(examples, units, strict=True):
+            members = self.members[unit]
+            line[:] = np.resize(members[np.argsort(current_source().words(len(members)))], self.rows)
+        return examples
+
 
 # With a secret number of examples, how many more there may be than batch_size / sample_rate, which is public.
 _ROOM = 1.1
@@ -155,8 +196,9 @@ class PoissonLoader:
                 "change the rows in the training loop, and leave collate_fn out."
             )
         if max_physical_batch_size is not None and max_physical_batch_size % views:
+            name = "augmentations" if units is None else "examples_per_unit"
             raise ArgumentError(
-                f"max_physical_batch_size must be a multiple of {_named(units)}={views}, got "
+                f"max_physical_batch_size must be a multiple of {name}={views}, got "
                 f"{max_physical_batch_size}: pass how many rows fit into memory, all of one {self.unit} among them."
             )
         if neighbours == "add_remove" and world > 1 and (key is None or key < _GUESSED):
@@ -381,10 +423,6 @@ class NoLengthError(ArgumentError, TypeError):
     """A loader has no length; a `TypeError`, since that is what `list()` and training frameworks take for an answer."""
 
 
-def _named(units: UnitIndex | None) -> str:
-    return "augmentations" if units is None else "examples_per_unit"
-
-
 def _digest(units: UnitIndex) -> str:
     """What processes compare, so that none of them holds other people."""
     hashed = hashlib.sha256(str(units.rows).encode())
@@ -439,8 +477,8 @@ def checked_batch_size(loader: object) -> int:
             f"data_loader has a sampler of its own ({type(loader.sampler).__name__}), which Poisson sampling would "
             "replace: leave it out, and pass torch.utils.data.Subset(dataset, indices) to train on a part."
         )
-    named = _named_examples(loader.dataset)
-    if len(np.unique(named, axis=0)) < len(named):
+    identities = _example_identities(loader.dataset)
+    if len(np.unique(identities, axis=0)) < len(identities):
         raise ArgumentError(
             "data_loader names an example twice, through a Subset or a ConcatDataset, so that it would count twice: "
             "name every example once."
@@ -448,10 +486,10 @@ def checked_batch_size(loader: object) -> int:
     return int(loader.batch_size)
 
 
-def _named_examples(dataset: Any) -> NDArray[np.int64]:
+def _example_identities(dataset: Any) -> NDArray[np.int64]:
     """Which examples of which underlying datasets a dataset holds, as pairs, through nested subsets."""
     if isinstance(dataset, Subset):
-        inner = _named_examples(dataset.dataset)
+        inner = _example_identities(dataset.dataset)
         chosen = np.array([int(at) for at in dataset.indices], dtype=np.int64)
         if chosen.size and not (-len(inner) <= chosen.min() and chosen.max() < len(inner)):
             raise ArgumentError(
@@ -459,5 +497,5 @@ def _named_examples(dataset: Any) -> NDArray[np.int64]:
             )
         return inner[chosen]
     if isinstance(dataset, ConcatDataset):
-        return np.concatenate([_named_examples(part) for part in dataset.datasets])
+        return np.concatenate([_example_identities(part) for part in dataset.datasets])
     return np.stack([np.full(len(dataset), id(dataset)), np.arange(len(dataset))], axis=1)

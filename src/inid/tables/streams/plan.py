@@ -243,7 +243,7 @@ class StreamPlan:
         if not self.leaves_out:
             return ""
         return (
-            f'With contributes="every" nobody is left out, and the error in {self._wanted()} is '
+            f'With contributes="every" nobody is left out, and the error in {self._target()} is '
             f"{self.cost_of_every:.3g} times as large."
         )
 
@@ -327,7 +327,7 @@ class StreamPlan:
         return "\n".join(
             [
                 f"A stream of {counted(len(self.periods), 'period')}, {over}; {self._who()}",
-                f"{noise.mechanism.capitalize()} noise, {self.choice.strategy.name}, made for {self._wanted()}",
+                f"{noise.mechanism.capitalize()} noise, {self.choice.strategy.name}, made for {self._target()}",
                 f"promise: {self.budget}, neighbours: {noise.sensitivity.neighbours}; {ledger}",
                 f"errors of {label}; in each period {rows_in_words(self.question)}",
                 *self.question.view.lines(),
@@ -356,7 +356,7 @@ class StreamPlan:
             return f"{who} may count in every period"
         return f"{who} counts in {counted(self.most, 'period')}" + (" at most" if self.listed else "")
 
-    def _wanted(self) -> str:
+    def _target(self) -> str:
         return f"windows of {self.choice.window} periods" if self.choice.want == "windows" else self.choice.want
 
     @property
@@ -370,7 +370,7 @@ class StreamPlan:
         """What the strategy gives over independent periods."""
         return (
             self.nothing_gained
-            or f"Independent periods would have {self.gain:.3g} times the error in {self._wanted()} (root mean square)."
+            or f"Independent periods would have {self.gain:.3g} times the error in {self._target()} (root mean square)."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -424,7 +424,7 @@ class StreamPlan:
             independent, window = independent_periods(len(names), most, noise.mechanism), int(record["window"])
             if type(record["window"]) is not int or not 1 <= window <= len(names):
                 raise ArgumentError("the window of the stream was changed.")
-            choice_made = Choice(strategy, independent, want, window, *map(float, record["errors"]))
+            strategy_choice = Choice(strategy, independent, want, window, *map(float, record["errors"]))
             statistics = tuple((str(name), float(error)) for name, error in record["statistics"])
             question = Statistics.from_dict(record["question"])
             listed = None if record["listed"] is None else choice("listed", record["listed"], get_args(IdKind))
@@ -434,7 +434,7 @@ class StreamPlan:
                 statistics,
                 names,
                 times,
-                choice_made,
+                strategy_choice,
                 bool(record["leased"]),
                 cast("IdKind | None", listed),
                 record["tolerance"],
@@ -525,7 +525,7 @@ def plan_stream(
     if not (table_plan.noise.run_scales > 0).all():
         raise ArgumentError("one of these numbers is public already: release it as it is, outside of the stream.")
     most = len(names) if times == "every" else times
-    choice_made = choose_strategy(len(names), most, "laplace" if pure else "gaussian", kind, length)
+    strategy_choice = choose_strategy(len(names), most, "laplace" if pure else "gaussian", kind, length)
     statistics = tuple((one.label, one.error) for one in table_plan.statistics)
     person, listed = asked.table.person, None
     if person is not None and times != "every":
@@ -536,7 +536,7 @@ def plan_stream(
         statistics,
         names,
         times,
-        choice_made,
+        strategy_choice,
         ledger is not None,
         listed,
         tolerance,

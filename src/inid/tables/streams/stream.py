@@ -33,8 +33,14 @@ from inid.tables.streams.plan import (
     read_periods,
     read_stream_query,
 )
-from inid.tables.streams.record import stream_record
-from inid.tables.streams.results import PeriodResult, PublishedPeriods, SumResult, answers_frame, release_values
+from inid.tables.streams.results import (
+    PeriodResult,
+    PublishedPeriods,
+    SumResult,
+    answers_frame,
+    release_values,
+    stream_record,
+)
 from inid.tables.streams.strategies import Want
 from inid.tables.streams.stream_file import ReleaseLeases, StoredRelease, StreamFile, Writing
 from inid.tables.table import Table
@@ -303,7 +309,7 @@ class Stream:
     def _release_period(
         self, file: Writing, releases: dict[int, StoredRelease], at: int, query: Query[Any, Any] | None
     ) -> None:
-        self._require_turn(at, self._next(releases))
+        self._require_next(at, self._next(releases))
         source = current_source()
         self._leases.require_source(private=source.private)
         people: list[Key] = []
@@ -341,24 +347,24 @@ class Stream:
         exact: Floats = counted.exact(None)  # every plan has the same numbers
         return exact + 0.0  # no -0.0
 
-    def _require_turn(self, at: int, turn: int) -> None:
+    def _require_next(self, at: int, due: int) -> None:
         """Refuse a period whose release is spent, or which is not the next one."""
-        if at < turn:
-            raise BudgetError(self._spent(at, turn))
-        if at > turn:
+        if at < due:
+            raise BudgetError(self._spent(at, due))
+        if at > due:
             raise ArgumentError(
-                f"{self.periods[turn]} comes before {self.periods[at]}: release it first, without rows if it has none "
+                f"{self.periods[due]} comes before {self.periods[at]}: release it first, without rows if it has none "
                 "(in Python None in their place, on the command line --empty).",
                 code="period_before",
-                first=Words(self.periods[turn]),
+                first=Words(self.periods[due]),
                 asked=Words(self.periods[at]),
             )
 
-    def _spent(self, at: int, turn: int) -> str:
+    def _spent(self, at: int, due: int) -> str:
         return (
             f"the release of {self.periods[at]} was leased and its number is not in {self.path}: a release of it was "
             "interrupted, or the file is an older copy. The release is spent, and totals are without the period. "
-            + (f"Go on with {self.periods[turn]}." if turn < len(self.periods) else "It was the last one.")
+            + (f"Go on with {self.periods[due]}." if due < len(self.periods) else "It was the last one.")
         )
 
     def _next(self, releases: Mapping[int, StoredRelease]) -> int:

@@ -358,7 +358,7 @@ class ReleaseLeases:
 
     def _pay(self, writing: Writing, *, new: bool) -> None:
         """Note that the stream is paid for, once the ledger holds its charge."""
-        if self.found_charge() is None:
+        if self.matching_charge() is None:
             if not new or self._ledger is None:
                 raise BudgetError(
                     f"the stream in {self._file.path} was not paid for, and this ledger holds no charge of it: its "
@@ -372,7 +372,7 @@ class ReleaseLeases:
                 self._ledger.charge(self._plan, label=label, private=current_source().private)
             except InidError:
                 with suppress(InidError):
-                    if self.found_charge() is None:
+                    if self.matching_charge() is None:
                         writing.remove()
                 raise
         _ = self.charge
@@ -386,12 +386,12 @@ class ReleaseLeases:
         if self._ledger is None or not self._plan.leased or self._file.is_paid():
             return False
         with self._file.writing() as writing:
-            unpaid = not writing.is_paid() and self.found_charge() is None
+            unpaid = not writing.is_paid() and self.matching_charge() is None
             if unpaid:
                 writing.remove()
         return unpaid
 
-    def found_charge(self) -> "Record | None":
+    def matching_charge(self) -> "Record | None":
         """The stream's charge, if the ledger holds it."""
         if self._ledger is None:
             return None
@@ -400,7 +400,7 @@ class ReleaseLeases:
     @cached_property
     def charge(self) -> "Record":
         """The stream's charge."""
-        known = self.found_charge()
+        known = self.matching_charge()
         if known is None:
             raise BudgetError("this ledger holds no charge of the stream: open it with the ledger that was charged.")
         same = known.label == self._name + self._file.digest

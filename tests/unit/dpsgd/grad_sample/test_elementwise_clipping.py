@@ -28,7 +28,9 @@ def rows_of(kind, dtype, seed=0):
     if kind == "outer":
         return OuterGrads(gradients, inputs)
     if kind == "spread":
-        return EmbeddingGrads.gathered(torch.randint(0, MET, (EXAMPLES, 4)), gradients[:, None].repeat(1, 4, 1), MET, 2)
+        return EmbeddingGrads.of_tokens(
+            torch.randint(0, MET, (EXAMPLES, 4)), gradients[:, None].repeat(1, 4, 1), MET, 2
+        )
     if kind == "sliced":
         return SlicedGrads(torch.einsum("em,ei->iem", gradients, inputs), (MADE,), (1, 0))
     return DenseGrads((gradients[:, :, None] * inputs[:, None]).flatten(1))
@@ -86,7 +88,7 @@ def test_what_one_example_adds_is_within_the_bound(kind, dtype, quantum):
     if kind == "sliced":
         rows = SlicedGrads(torch.cat([odd, other[0]]).view(4, 1, 3), (3,), (1, 0))
     if kind == "spread":
-        rows = EmbeddingGrads.gathered(torch.tensor([[1]]), odd[None, None], MET, None)
+        rows = EmbeddingGrads.of_tokens(torch.tensor([[1]]), odd[None, None], MET, None)
     bound = 0.1  # not a number of float32: the nearest one is above it
     found = elementwise_clipped_sum(
         rows, 64.0, bound, quantum=quantum, kind=dtype if quantum is None else torch.float64, padding=None

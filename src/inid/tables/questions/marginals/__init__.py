@@ -5,7 +5,6 @@ Independent noise on the cells of overlapping tables is not optimal; independent
 overlapping tables share blocks, so their answers agree with each other by construction.
 """
 
-from inid.tables.questions.marginals.allocation import least_maximum, least_sum
 from inid.tables.questions.marginals.basis import (
     analyse,
     contrast_matrix,
@@ -20,4 +19,11 @@ from inid.tables.questions.marginals.measurements import Answers, LeastSquares, 
 from inid.tables.questions.marginals.sensitivity import order_of, residuals
 from inid.tables.questions.marginals.table_answers import Noisy, TableAnswers, fieller, one_cell, ratio_width
 from inid.tables.questions.marginals.table_statistics import TableStatistic
-from inid.tables.questions.marginals.workload import Contribution, of_missing, of_number, workload_of
+from inid.tables.questions.marginals.workload import (
+    Contribution,
+    least_maximum,
+    least_sum,
+    of_missing,
+    of_number,
+    workload_of,
+)

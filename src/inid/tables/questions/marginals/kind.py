@@ -27,14 +27,16 @@ from inid.tables.presentation import (
     view_facts,
 )
 from inid.tables.question import Question
-from inid.tables.questions.marginals.accuracy import (
+from inid.tables.questions.marginals.measurements import exact_numbers
+from inid.tables.questions.marginals.plan import (
     MarginalsAccuracy,
+    MarginalsPlan,
+    Objective,
     named_tolerances,
     plan_marginals_for_accuracy,
+    planned,
     read_tolerances,
 )
-from inid.tables.questions.marginals.measurements import exact_numbers
-from inid.tables.questions.marginals.plan import MarginalsPlan, Objective, planned
 from inid.tables.questions.marginals.question import MarginalsQuestion
 from inid.tables.questions.marginals.result import (
     Cells,

@@ -25,7 +25,6 @@ from inid.tables.facts import (
     read_missing,
     read_tables,
 )
-from inid.tables.questions.marginals.allocation import least_sum
 from inid.tables.questions.marginals.sensitivity import Residuals, residuals
 from inid.tables.questions.marginals.table_statistics import (
     OFFSETS,
@@ -38,7 +37,7 @@ from inid.tables.questions.marginals.table_statistics import (
     slack_of,
     summed_columns,
 )
-from inid.tables.questions.marginals.workload import Parts, Workload, workload_of
+from inid.tables.questions.marginals.workload import Parts, Workload, least_sum, workload_of
 from inid.tables.view import PublicFacts, parsing
 
 _MOST_CELLS = 2**26  # of all asked tables in one release

@@ -1,4 +1,4 @@
-"""The loss of a private step, taken row by row: `private.loss` and `private.backward`.
+"""The loss of a private step, taken row by row: `private.loss`, `private.backward` and `private.frozen`.
 
 **The contract.** A loss is a function of one row's outputs and targets, which returns one number; what it captures is
 constant. Outputs are what the latest forward returned, targets what the loader (or a frozen module) gave, and both are
@@ -13,9 +13,10 @@ row by row. A backward of anything else that reaches a layer is refused there.
 
 import inspect
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -24,24 +25,27 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
-from inid.dpsgd.grad_sample.wrapped_forward import output_leaves
+from inid.dpsgd.grad_sample.call_plan import CallPlan, Probe
+from inid.dpsgd.grad_sample.wrapped_forward import first_tensor, output_leaves, rows_in, signature_of
+from inid.dpsgd.independence.check import Independence
 from inid.dpsgd.per_example_gradients import PerExampleGradients
-from inid.dpsgd.step_state import BARE, ForwardPass
+from inid.dpsgd.sampling.batch_state import BatchState
+from inid.dpsgd.step_state import NOT_PER_SAMPLE, ForwardPass
 from inid.errors import ArgumentError, GuaranteeError
 
 _Constants = dict[int, tuple[Tensor, int]]  # tensors by `id`, and how often each was written to
 
 
-class _Rows(NamedTuple):
+class _LossInputs(NamedTuple):
     """What a loss is a function of: leaves, the dimension along which each has its rows, and their number."""
 
     leaves: list[Any]
     along: list[int | None]
     form: Any
-    rows: int
+    examples: int
 
 
-class RowLoss:
+class PerSampleLoss:
     """Takes losses over what the latest forward of a private model returned."""
 
     def __init__(self, gradients: PerExampleGradients, *, mean: bool) -> None:
@@ -69,30 +73,30 @@ class RowLoss:
         self, loss_fn: Callable[..., Tensor], outputs: Any, targets: tuple[Any, ...]
     ) -> tuple[Tensor, Callable[[], None]]:
         if not callable(loss_fn):
-            raise GuaranteeError(BARE)
+            raise GuaranteeError(NOT_PER_SAMPLE)
         forward = self._gradients.forward_to_differentiate()
-        rows = self._identified(forward, outputs, targets)
-        tensors = {at: leaf for at, leaf in enumerate(rows.leaves) if isinstance(leaf, Tensor) and leaf.requires_grad}
-        ends = [at for at in tensors if rows.along[at] is not None]
+        inputs = self._identified(forward, outputs, targets)
+        tensors = {at: leaf for at, leaf in enumerate(inputs.leaves) if isinstance(leaf, Tensor) and leaf.requires_grad}
+        ends = [at for at in tensors if inputs.along[at] is not None]
         for at, leaf in tensors.items():
-            rows.leaves[at] = leaf.detach().requires_grad_(at in ends)
-        loss = self._reduced(self._losses(loss_fn, rows, forward))
+            inputs.leaves[at] = leaf.detach().requires_grad_(at in ends)
+        loss = self._reduced(self._losses(loss_fn, inputs, forward))
         if not ends or not loss.requires_grad:
             raise GuaranteeError(
                 "loss_fn returns a number that does not depend on the outputs by differentiable functions: compute it "
                 "from the outputs that are passed to it."
             )
         with torch.no_grad():
-            sent = torch.autograd.grad(loss, [rows.leaves[at] for at in ends], allow_unused=True)
+            sent = torch.autograd.grad(loss, [inputs.leaves[at] for at in ends], allow_unused=True)
         flowing = [(tensors[at], gradient) for at, gradient in zip(ends, sent, strict=True) if gradient is not None]
         return loss.detach(), partial(self._gradients.send_back, forward, flowing)
 
-    def _identified(self, forward: ForwardPass, outputs: Any, targets: tuple[Any, ...]) -> _Rows:
+    def _identified(self, forward: ForwardPass, outputs: Any, targets: tuple[Any, ...]) -> _LossInputs:
         """Outputs and targets, if they are what the model returned and the loader gave."""
         leaves, form = pytree.tree_flatten((outputs, targets))
         _check_plain(leaves)
         along = [self._along(forward, leaf) if isinstance(leaf, Tensor) else None for leaf in leaves]
-        return _Rows(leaves, along, form, forward.rows)
+        return _LossInputs(leaves, along, form, forward.rows)
 
     def _along(self, forward: ForwardPass, leaf: Tensor) -> int | None:
         """Along which dimension the rows of an output or target lie; others are refused."""
@@ -104,7 +108,7 @@ class RowLoss:
                 "an output was changed between the forward and the loss, so that its rows may have met: hand over the "
                 "module's outputs as they came; calculate inside loss_fn."
             )
-        if not self._drawn.holds(leaf, look=forward.look):
+        if not self._drawn.holds(leaf, checked=forward.checked):
             raise GuaranteeError(
                 "a target is not a tensor of the drawn batch as it came (is this batch from private.data_loader?), so "
                 "that it may be made of other rows: compute it inside loss_fn from the row's own columns, and a "
@@ -117,39 +121,41 @@ class RowLoss:
             )
         return 0
 
-    def _losses(self, loss_fn: Callable[..., Tensor], rows: _Rows, forward: ForwardPass | None) -> Tensor:
+    def _losses(self, loss_fn: Callable[..., Tensor], inputs: _LossInputs, forward: ForwardPass | None) -> Tensor:
         """What a function gives for each row."""
-        apart = [
-            leaf.unflatten(at, (rows.rows, -1)) if at is not None and leaf.shape[at] != rows.rows else leaf
-            for leaf, at in zip(rows.leaves, rows.along, strict=True)
+        per_row = [
+            leaf.unflatten(at, (inputs.examples, -1)) if at is not None and leaf.shape[at] != inputs.examples else leaf
+            for leaf, at in zip(inputs.leaves, inputs.along, strict=True)
         ]
         losses = None
-        if not any(rows.along):
-            losses = known_loss(loss_fn, *pytree.tree_unflatten(apart, rows.form))
+        if not any(inputs.along):
+            losses = known_loss(loss_fn, *pytree.tree_unflatten(per_row, inputs.form))
         if losses is None:
-            reads = None if forward is None else _Reads([*rows.leaves, *(each for each, _ in self._drawn.tensors)])
+            reads = None if forward is None else _Reads([*inputs.leaves, *(each for each, _ in self._drawn.tensors)])
 
             def one(*example: Any) -> Any:
                 if reads is None:
-                    return loss_fn(*_opened(example, rows.form))
+                    return loss_fn(*_opened(example, inputs.form))
                 with reads.of_row(example):
-                    return loss_fn(*_opened(example, rows.form))
+                    return loss_fn(*_opened(example, inputs.form))
 
-            losses = self._by_rows(loss_fn, one, apart, rows)
+            losses = self._per_sample_losses(loss_fn, one, per_row, inputs)
             if reads is not None:
                 self._check_constants(_code_of(loss_fn), reads.constants)
-        if not isinstance(losses, Tensor) or losses.shape != (rows.rows,):
+        if not isinstance(losses, Tensor) or losses.shape != (inputs.examples,):
             raise GuaranteeError(
                 "loss_fn must return one number for each row, a tensor without dimensions: take the mean or the sum "
                 "over the row's own entries."
             )
         return losses
 
-    def _by_rows(self, loss_fn: object, one: Callable[..., Any], leaves: Sequence[Any], rows: _Rows) -> Any:
+    def _per_sample_losses(
+        self, loss_fn: object, one: Callable[..., Any], leaves: Sequence[Any], inputs: _LossInputs
+    ) -> Any:
         try:
             if (code := _code_of(loss_fn)) not in self._looped:
                 try:
-                    return vmap(one, in_dims=tuple(rows.along), randomness="different")(*leaves)
+                    return vmap(one, in_dims=tuple(inputs.along), randomness="different")(*leaves)
                 except (RuntimeError, NotImplementedError) as error:
                     if "vmap" not in str(error) and "atching rule" not in str(error):
                         raise
@@ -160,9 +166,9 @@ class RowLoss:
                         "use torch.where.",
                         stacklevel=2,
                     )
-            every = zip(leaves, rows.along, strict=True)
-            apart = [leaf.unbind(at) if at is not None else [leaf] * rows.rows for leaf, at in every]
-            return torch.stack([one(*row_leaves) for row_leaves in zip(*apart, strict=True)])
+            every = zip(leaves, inputs.along, strict=True)
+            per_row = [leaf.unbind(at) if at is not None else [leaf] * inputs.examples for leaf, at in every]
+            return torch.stack([one(*row_leaves) for row_leaves in zip(*per_row, strict=True)])
         except (IndexError, ValueError, TypeError) as error:
             raise GuaranteeError(
                 "loss_fn does not fit one row, or returns no tensor: it gets one row of the outputs and of every "
@@ -196,13 +202,13 @@ class _Loss(torch.autograd.Function):
         return None, None, None
 
 
-def _plain(outputs: Any, targets: tuple[Any, ...]) -> _Rows:
+def _plain(outputs: Any, targets: tuple[Any, ...]) -> _LossInputs:
     """Outputs and targets without gradients, for a metric: nothing depends on where they come from."""
     leaves, form = pytree.tree_flatten((outputs, targets))
     _check_plain(leaves)
     along = [0 if isinstance(leaf, Tensor) and leaf.ndim else None for leaf in leaves]
     rows = next((len(leaf) for leaf, at in zip(leaves, along, strict=True) if at == 0), 0)
-    return _Rows(leaves, along, form, rows)
+    return _LossInputs(leaves, along, form, rows)
 
 
 def _check_plain(leaves: list[Any]) -> None:
@@ -232,36 +238,36 @@ class _Reads(TorchFunctionMode):
         super().__init__()
         self.constants: _Constants = {}
         self._memory = {_memory_of(each) for each in batch if isinstance(each, Tensor)} - {None}
-        self._own: dict[int, Tensor] = {}
-        self._before: dict[int, Tensor] = {}  # what was made of earlier rows
+        self._derived: dict[int, Tensor] = {}
+        self._earlier: dict[int, Tensor] = {}  # what was made of earlier rows
 
     def of_row(self, leaves: Sequence[Any]) -> "_Reads":
         """Begin with the next row, or with all of them under `vmap`."""
-        self._before |= self._own
-        self._own = {id(leaf): leaf for leaf in leaves if isinstance(leaf, Tensor)}
+        self._earlier |= self._derived
+        self._derived = {id(leaf): leaf for leaf in leaves if isinstance(leaf, Tensor)}
         return self
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)  # type: ignore[no-untyped-call]
         if any(tensor._version != version for tensor, version in self.constants.values()):  # noqa: SLF001 - the only way to see a change in place
-            raise GuaranteeError(_KEPT)
+            raise GuaranteeError(_KEEPS_A_ROW)
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func in {functional.cross_entropy, functional.nll_loss}:
             check_weights(*args, **kwargs)
         for leaf in pytree.tree_leaves((args, kwargs)):
-            if isinstance(leaf, Tensor) and id(leaf) not in self._own:
+            if isinstance(leaf, Tensor) and id(leaf) not in self._derived:
                 self._note(leaf)
         output = func(*args, **kwargs)
         for leaf in [output] if isinstance(output, Tensor) else pytree.tree_leaves(output):
             if isinstance(leaf, Tensor):
-                self._own[id(leaf)] = leaf
+                self._derived[id(leaf)] = leaf
         return output
 
     def _note(self, leaf: Tensor) -> None:
-        if id(leaf) in self._before:
-            raise GuaranteeError(_KEPT)
+        if id(leaf) in self._earlier:
+            raise GuaranteeError(_KEEPS_A_ROW)
         if leaf.requires_grad or _memory_of(leaf) in self._memory:
             raise GuaranteeError(
                 "loss_fn reads outputs or targets of the whole batch, or something that is trained, from outside: pass "
@@ -270,7 +276,7 @@ class _Reads(TorchFunctionMode):
         self.constants.setdefault(id(leaf), (leaf, leaf._version))  # noqa: SLF001 - as above
 
 
-_KEPT = (
+_KEEPS_A_ROW = (
     "loss_fn keeps something of one row and reads it for another: what it captures must be constant; centres, queues "
     "and running means have no place in a private loss."
 )
@@ -392,3 +398,57 @@ def _elementwise(
         return None
     losses = function(outputs, target, reduction="none", **settings).flatten(1)
     return losses.mean(1) if reduction == "mean" else losses.sum(1)
+
+
+class FrozenModule:
+    """Runs a model without gradients. On tensors of the drawn batch it is checked that it keeps their rows apart.
+
+    It is checked when it is first called, and again at calls 2, 4, 8 and so on. On other tensors, as in an evaluation,
+    it is an ordinary model, whose outputs are no targets.
+    """
+
+    sharded = False
+
+    def __init__(self, module: nn.Module, drawn: BatchState) -> None:
+        if not isinstance(module, nn.Module):
+            raise ArgumentError(f"frozen takes a torch.nn.Module, got {type(module).__name__}: pass the teacher.")
+        self.module, self._drawn = module, drawn
+        self._checks: dict[torch.device, Independence] = {}
+        self._plans: dict[object, CallPlan] = {}
+        self._calls: Counter[object] = Counter()
+
+    @torch.no_grad()
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """What the model returns."""
+        leaves = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)]
+        if not leaves or not all(self._drawn.holds(leaf, checked=True) for leaf in leaves):
+            return self.module(*args, **kwargs)
+        rows = rows_in(args, kwargs)
+        device = cast("Tensor", first_tensor(args, kwargs)).device
+        check = self._checks.setdefault(device, Independence(self.module, device, self._drawn))
+        key = signature_of(args, kwargs, rows, training=self.module.training)
+        self._calls[key] += 1
+        if self._calls[key].bit_count() == 1:
+            self._plans[key] = check.plan(
+                cast("PerExampleGradients", self), args, kwargs, rows, full=key not in self._plans
+            )
+        output = self.module(*args, **kwargs)
+        outputs = zip(output_leaves(output), self._plans[key].output, strict=False)
+        self._drawn.add(leaf for leaf, along in outputs if along == 0)
+        return output
+
+    def shapes(self, args: tuple[Any, ...], kwargs: dict[str, Any], _trace: object) -> list[Any]:
+        """What the model returns on made-up examples; so too `probe`, of which a check is told."""
+        return output_leaves(self.module(*args, **kwargs))
+
+    def probe(self, args: tuple[Any, ...], kwargs: dict[str, Any], _plan: CallPlan, _views: int, probe: Probe) -> None:
+        """See `shapes`."""
+        probe.ends(output_leaves(self.module(*args, **kwargs)))
+
+    def widen(self, error: Exception) -> None:
+        """It has no layers that could be run example by example."""
+        raise error
+
+    def take_whole(self) -> bool:
+        """See `widen`."""
+        return False
