@@ -481,6 +481,18 @@ MUTATIONS = (
         "tests/property/test_learn.py::test_a_clipped_sum_is_exact_and_each_record_is_bounded",
     ),
     Mutation(
+        "learn/descent/clipped_gradients.py",
+        "one = -bound if one < -bound else one",
+        "one = -bound if one < -1e300 else one",
+        "tests/property/test_learn.py::test_a_clipped_sum_is_exact_and_each_record_is_bounded",
+    ),
+    Mutation(
+        "learn/descent/clipped_gradients.py",
+        "near = (near + grid) - grid",
+        "near = near",
+        "tests/property/test_learn.py::test_the_compiled_loop_computes_what_the_table_lists_bit_by_bit",
+    ),
+    Mutation(
         "learn/descent/descent_plan.py",
         "norm = 1.0 if not replaced else 2.0 if pure else",
         "norm = 1.0 if not replaced else 1.0 if pure else",

@@ -28,7 +28,7 @@ from inid.learn.bounds import EncodedBounds, bounds_of, codes, enforce_one_hot, 
 from inid.learn.budget_splitting import split_budget
 from inid.learn.cox import PrivateCox
 from inid.learn.descent.clipped_gradients import FEATURE_BITS, Gradients, feature_grid, grid_thresholds, short
-from inid.learn.descent.objective import CappedExponentialTable, LogisticLoss, LogisticTable, SquaredLoss, exponentials
+from inid.learn.descent.objective import LogisticLoss, Objective, SquaredLoss, StepTable, exponentials
 from inid.learn.descent.preliminary_release import (
     CELLS,
     NotPrivateWarning,

@@ -61,7 +61,7 @@ _LARGEST = 300.0  # of a risk in the descent: no slope is infinite, so none time
 class _GroupedLoss:
     """H exp(r) - e log(1 - exp(-h exp(r))): H of the periods that a person survived, h of that of the event."""
 
-    curvature = 1.0
+    curvature, link = 1.0, None
 
     def __init__(self, survived: Floats, hazard: Floats, event: NDArray[np.bool_]) -> None:
         self._survived, self._hazard, self._event = survived, hazard, event

@@ -28,12 +28,11 @@ from inid.learn.bounds import Bounds, clip_to_bounds, deviations, read_bounds
 from inid.learn.curvature import PaidInference, Slopes
 from inid.learn.descent.coordinate_descent import Descent
 from inid.learn.descent.objective import (
-    CHUNK,
-    CappedExponentialTable,
     DescentResult,
     Loss,
     Objective,
     PreliminaryRelease,
+    TableLoss,
     exponentials,
 )
 from inid.learn.inputs import read_sample_weight, read_target
@@ -48,31 +47,17 @@ _CLIPPED = 4.0  # of a gamma loss: the slope that inference clips to
 _WIDEST = 1e-100  # the lower bound of a duration over the upper one: no logarithm or slope leaves the range of floats
 
 
-class _PoissonLoss:
-    """m - t log m, m = exp(state) clipped to 1."""
-
-    curvature = 1.0
+class _PoissonLoss(TableLoss):
+    """m - t log m, m = exp(state) clipped to 1; the state starts at the logarithm of the mean."""
 
     def __init__(self, target: Floats, start: float) -> None:
-        self._target, self._start = target, start
-        self._slopes = np.empty(min(len(target), CHUNK))
-        self._table = CappedExponentialTable(len(self._slopes))
-
-    def start(self) -> Floats:
-        """The logarithm of the mean."""
-        return np.full_like(self._target, self._start)
-
-    def slopes(self, state: Floats, rows: slice) -> Floats:
-        """The mean, clipped to 1, less the target."""
-        out = self._table.of(state, self._slopes[: len(state)])
-        out -= self._target[rows]
-        return out
+        super().__init__("exponential", target, start, 1.0)
 
 
 class _GammaLoss:
     """t / m + log m, log m = state clipped to where the bounds are."""
 
-    curvature = 1.0
+    curvature, link = 1.0, None
 
     def __init__(self, target: Floats, start: float, least: float) -> None:
         self._target, self._start, self._least = target, start, least

@@ -176,13 +176,18 @@ class Descent:
                 steps, bounds = steps * standard.smaller, bounds * standard.smaller
                 scales[: len(bounds)] *= standard.smaller
             hot = {first: (code, last - first) for (first, last), code in zip(self.groups, read, strict=True)}
-            plain = np.flatnonzero(outside_groups(values.shape[1], self.groups)).tolist()
-            features = feature_grid(values, units, constant=self.intercept, columns=plain)
-            compiled = worth_compiling(features.size * passes * outputs)
+            plain, losses = (
+                np.flatnonzero(outside_groups(values.shape[1], self.groups)).tolist(),
+                objective.weighted_losses(preliminary, weights),
+            )
+            compiled = all(loss.link is not None for loss in losses) and worth_compiling(
+                len(values) * (len(plain) + self.intercept) * passes * outputs
+            )
+            features = feature_grid(values, units, constant=self.intercept, columns=plain, compiled=compiled)
             drawn = PreparedNoise(scales[: len(bounds)], passes * outputs, law(noise.mechanism), source)
             unit_y, averaged = self.target_unit[1], (passes + 1) // 2 if self._averages else 1
-            moves, unit = self.step / known / preliminary.rows, np.ones(1) if objective.public else units.unit
-            width = units.size.size
+            moves, width = self.step / known / preliminary.rows, units.size.size
+            unit = np.ones(1) if objective.public else units.unit
             l1 = objective.l1 * preliminary.rows / unit / (1.0 if objective.public else unit_y)
             l2 = objective.l2(preliminary) / unit**2
             solutions = np.array([
@@ -196,7 +201,7 @@ class Descent:
                     l1=np.append(np.broadcast_to(l1, width), 0.0),
                     l2=np.append(np.broadcast_to(l2, width), 0.0),
                 )
-                for loss in objective.weighted_losses(preliminary, weights)
+                for loss in losses
             ])  # fmt: skip
             deviation = 1.0 if noise.mechanism == "gaussian" else math.sqrt(2)
             shortening = 1 + moves[:width] * l2  # the penalty makes every step shorter by that, and its noise

@@ -1,7 +1,7 @@
 """What a descent minimises: losses of x.w, weights of records, penalties. All but the records is public.
 
 A record's slope must depend on its own state alone, bit by bit. Vectorised exponentials do not promise that, since the
-last entries of an array may take another path. So `LogisticTable` and `exponentials` look values up in tables.
+last entries of an array may take another path. So `StepTable` and `exponentials` look values up in tables.
 
 **Weights.** A record of weight w, 0 <= w <= W, counts u = w / W times: its slope is multiplied by u before it is
 clipped, so no sensitivity grows. The sum of u takes the place of the number of rows; one record moves it by at most 1
@@ -9,29 +9,44 @@ under any relation, and it is released as one more number. W is stated, and larg
 may be private, so no error depends on it.
 """
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
-from scipy.special import expit
 
 from inid.arguments import Floats
 from inid.planning import NoisePlan
 
 CHUNK = 1 << 15  # rows at a time, so that the passes over a chunk stay in the second-level cache
-_LOGISTIC_STEPS, _LOGISTIC_END = 2048, 16
-_LOGISTIC_LARGE = np.array([1.5 * 2.0**52 / _LOGISTIC_STEPS])  # NumPy takes arrays of one entry faster
-_LOGISTIC_LEAST = np.array([-float(_LOGISTIC_END)])
-_LOGISTIC_FIRST = (_LOGISTIC_LARGE + _LOGISTIC_LEAST).view(np.int64)
+Kind = Literal["identity", "logistic", "exponential"]
+_STEPS, _END = 2048, 16
+# What a compiled loop needs to do the same: what numbers are rounded by, the least one, and coefficients.
+SERIES = (1.5 * 2.0**52 / _STEPS, -float(_END), *(2.0 ** (-5 * k) / math.factorial(k) for k in range(1, 7)))
+_LARGE, _LEAST = np.array(SERIES[:1]), np.array(SERIES[1:2])  # NumPy takes arrays of one entry faster
+_FIRST = (_LARGE + _LEAST).view(np.int64)
 _EXP_STEPS, _EXP_END = 64, 700
+
+
+@dataclass(frozen=True)
+class Link:
+    """How a compiled loop computes slopes: a function of the state, of that kind, less the target, times weights."""
+
+    kind: Kind
+    target: Floats
+    weights: Floats = field(default_factory=lambda: np.empty(0))  # none: 1 each
 
 
 class Loss(Protocol):
     """A loss of x.w, record by record, whose `state` is x.w plus something fixed."""
 
     curvature: float
+
+    @property
+    def link(self) -> Link | None:
+        """What a compiled loop needs; None where there is none for it."""
 
     def start(self) -> Floats:
         """The state at w = 0."""
@@ -46,7 +61,7 @@ class SquaredLoss:
     curvature = 1.0
 
     def __init__(self, target: Floats) -> None:
-        self._target = target
+        self._target, self.link = target, Link("identity", np.empty(0))
 
     def start(self) -> Floats:
         """Minus the target."""
@@ -57,25 +72,32 @@ class SquaredLoss:
         return state
 
 
-class LogisticLoss:
-    """log(1 + exp(x.w)) - t x.w for labels t of 0 and 1; the state is x.w."""
+class TableLoss:
+    """A loss whose slope is a listed function of the state less the target, which starts at one state."""
+
+    def __init__(self, kind: Kind, target: Floats, start: float, curvature: float) -> None:
+        self.curvature, self.link, self._start = curvature, Link(kind, target), start
+        self._slopes = np.empty(min(len(target), CHUNK))
+        self._table = StepTable(kind, len(self._slopes))
+
+    def start(self) -> Floats:
+        """One number for all."""
+        return np.full_like(self.link.target, self._start)
+
+    def slopes(self, state: Floats, rows: slice) -> Floats:
+        """The value of the table less the target."""
+        out = self._table.of(state, self._slopes[: len(state)])
+        out -= self.link.target[rows]
+        return out
+
+
+class LogisticLoss(TableLoss):
+    """log(1 + exp(x.w)) - t x.w for labels t of 0 and 1; the state is x.w, the slope the probability less the label."""
 
     curvature = 0.25
 
     def __init__(self, positive: Floats) -> None:
-        self._positive = positive
-        self._slopes = np.empty(min(len(positive), CHUNK))
-        self._table = LogisticTable(len(self._slopes))
-
-    def start(self) -> Floats:
-        """Zeros."""
-        return np.zeros_like(self._positive)
-
-    def slopes(self, state: Floats, rows: slice) -> Floats:
-        """The probability less the label."""
-        out = self._table.of(state, self._slopes[: len(state)])
-        out -= self._positive[rows]
-        return out
+        super().__init__("logistic", positive, 0.0, LogisticLoss.curvature)
 
 
 @dataclass(frozen=True)
@@ -146,6 +168,7 @@ class _WeightedLoss:
 
     def __init__(self, loss: Loss, weights: Floats) -> None:
         self.curvature, self._loss, self._weights = loss.curvature, loss, weights
+        self.link = None if loss.link is None else replace(loss.link, weights=weights)
 
     def start(self) -> Floats:
         """The state at w = 0."""
@@ -156,53 +179,51 @@ class _WeightedLoss:
         return np.asarray(self._loss.slopes(state, rows) * self._weights[rows])
 
 
-@lru_cache(maxsize=1)
-def _logistic_values() -> Floats:
-    table = expit(np.arange(-_LOGISTIC_END * _LOGISTIC_STEPS, _LOGISTIC_END * _LOGISTIC_STEPS + 1) / _LOGISTIC_STEPS)
+def small_exponential(x: Floats) -> Floats:
+    """exp(x) for numbers from -16 to 16, within a part of 1e-4 there and of 5e-7 between -8 and 8; at 0 it is 1.
+
+    (1 + y + ... + y^6 / 720)^32 with y = x / 32, by products and sums alone: each is rounded as IEEE 754 has it, so an
+    array and a compiled loop give the same bits.
+    """
+    power = np.zeros_like(x)
+    for coefficient in SERIES[:1:-1]:
+        power = x * (coefficient + power)
+    power = 1.0 + power
+    for _ in range(5):
+        power = power * power
+    return power
+
+
+@lru_cache(maxsize=2)
+def _listed(kind: Kind) -> Floats:
+    places = np.arange(-_END * _STEPS, _END * _STEPS + 1) / _STEPS
+    powers = small_exponential(places if kind == "logistic" else np.minimum(places, 0.0))
+    table = np.asarray(powers / (1.0 + powers) if kind == "logistic" else powers)
     table.flags.writeable = False
-    return np.asarray(table)
+    return table
 
 
-class LogisticTable:
-    """1 / (1 + exp(-x)) of up to `length` numbers at a time, within 6.2e-5.
+class StepTable:
+    """A function of up to `length` numbers at a time, by its values at multiples of 1/2048.
 
-    With k the whole number nearest to 2048 x, the value is 1 / (1 + exp(-k / 2048)). The slope is at most 1/4, so the
-    error is below 2^-12 / 4, far below the noise of any sum of slopes, and has no sign of its own. Beyond 16 the
-    argument is clipped, which changes the value by less than 1.2e-7. To 1.5 * 2^41 a number can only be added in steps
-    of 1/2048; the bits of such floats, read as whole numbers, are consecutive for consecutive k.
+    With k the whole number nearest to 2048 x, "logistic" is 1 / (1 + exp(-k / 2048)), within 6.2e-5: the slope is at
+    most 1/4, so the error is below 2^-12 / 4, far below the noise of any sum of slopes, and has no sign of its own.
+    Beyond 16 the argument is clipped, which changes the value by less than 1.2e-7. "exponential" is the smaller of
+    exp(k / 2048) and 1: within a part of 2.5e-4, and 1.2e-7 where x is below -16. To 1.5 * 2^41 a number can only be
+    added in steps of 1/2048; the bits of such floats, read as whole numbers, are consecutive for consecutive k.
     """
 
-    def __init__(self, length: int) -> None:
-        self._values, self._room, self._whole = self._listed(), np.empty(length), np.empty(length, np.intp)
-
-    @staticmethod
-    def _listed() -> Floats:
-        return _logistic_values()
+    def __init__(self, kind: Kind, length: int) -> None:
+        self._values, self._room, self._whole = _listed(kind), np.empty(length), np.empty(length, np.intp)
 
     def of(self, x: Floats, out: Floats) -> Floats:
         """The value for each x, none of which is NaN, written to `out`."""
         near, places = self._room[: len(x)], self._whole[: len(x)]
-        np.maximum(x, _LOGISTIC_LEAST, out=near)
-        np.add(near, _LOGISTIC_LARGE, out=near)
-        np.subtract(near.view(np.int64), _LOGISTIC_FIRST, out=places)
+        np.maximum(x, _LEAST, out=near)
+        np.add(near, _LARGE, out=near)
+        np.subtract(near.view(np.int64), _FIRST, out=places)
         self._values.take(places, out=out, mode="clip")
         return out
-
-
-class CappedExponentialTable(LogisticTable):
-    """The smaller of exp(x) and 1, in the same way: within a part of 2.5e-4, and 1.2e-7 where x is below -16."""
-
-    @staticmethod
-    def _listed() -> Floats:
-        return _capped_exponentials()
-
-
-@lru_cache(maxsize=1)
-def _capped_exponentials() -> Floats:
-    places = np.arange(-_LOGISTIC_END * _LOGISTIC_STEPS, _LOGISTIC_END * _LOGISTIC_STEPS + 1) / _LOGISTIC_STEPS
-    table = np.exp(np.minimum(places, 0.0))
-    table.flags.writeable = False
-    return np.asarray(table)
 
 
 @lru_cache(maxsize=1)
