@@ -526,8 +526,8 @@ MUTATIONS = (
     ),
     Mutation(
         "planning/staircase_plan.py",
-        "product *= law.rho if moves == 1 else staircase_law.power_below(law.rho, moves)",
-        "product *= law.rho",
+        "once = law.rho if moves == 1 else staircase_law.power_below(law.rho, moves)",
+        "once = law.rho",
         "tests/unit/sets/test_partitions.py::test_wrong_forms_are_refused_and_would_break_the_promise",
     ),
     Mutation(
