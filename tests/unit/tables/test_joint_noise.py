@@ -13,7 +13,7 @@ import inid
 from inid import tables
 from inid.planning import StaircasePlan
 from inid.planning.staircase_plan import staircase_plan
-from inid.tables.intervals import StepPair
+from inid.tables.intervals import StepPair, covering_ends, searched_ends
 from inid.tables.questions.statistics.sensitivity import joint_set
 from inid.testing import record, replay, unsafe_no_noise, unsafe_seed
 
@@ -411,3 +411,41 @@ def test_the_tail_of_two_numbers_bounds_that_of_their_points(apart):
         reaches = pair.reaches(failure, 3.0)
         assert float(reaches(np.array([factor]))[0]) >= pair.quantile(failure, factor) * (1 - 1e-6)
         assert exact_tail(noise, pair.quantile(failure, factor), factor) <= failure
+
+
+def test_ends_of_ratios_cover_every_ratio_that_is_not_rejected_also_where_these_are_no_interval():
+    """Against a fine grid of ratios. A search that takes an interval for granted loses some; little is given away."""
+    rng = np.random.default_rng(1)
+    missed, in_parts = 0, 0
+    for trial in range(12):
+        limits, weights = np.array([1.0, float(rng.integers(1, 30))]), np.exp(rng.normal(0, 2, 2))
+        promise = inid.PureDP(float(rng.choice([0.5, 1.0, 3.0, 6.0, 14.0])))
+        allocation = "spr" if trial % 3 else "optimal"
+        box = inid.Sensitivity.box(limits)
+        noise = staircase_plan(box, promise, weights=weights, steps=np.ones(2), allocation=allocation)
+        pair, failure = StepPair.of(noise, 1, 0), float(rng.choice([0.1, 0.05, 0.001]))
+        bounds = (-limits[1] / 2, limits[1] / 2) if trial % 2 else (0.0, limits[1])
+        least = StepPair.of(noise, 0, None).quantile(failure, 0.0)
+        number = least * (1 + rng.exponential(1.0, 40))
+        total = number * rng.uniform(*bounds, 40) + rng.normal(0, 2 * limits[1] / promise.epsilon, 40)
+        reaches = pair.reaches(failure, limits[1])
+
+        def beyond(distances, ratios, trial=trial, reaches=reaches, pair=pair, failure=failure):
+            if trial % 4 < 2:
+                return distances > reaches(ratios)
+            return (pair.tail(distances.ravel(), ratios.ravel()) < failure).reshape(distances.shape)
+
+        low, high = covering_ends(total, number, least, beyond, bounds)
+        least_found, most_found = searched_ends(total, number, least, beyond, bounds)
+        ratios = np.linspace(*bounds, 601)
+        kept = ~beyond(np.abs(total[:, None] - ratios * number[:, None]), np.tile(ratios, (40, 1)))
+        for at in np.flatnonzero(kept.any(axis=1)):
+            places = np.flatnonzero(kept[at])
+            first, last = ratios[places[[0, -1]]]
+            assert low[at] <= first <= last <= high[at]
+            missed += bool(least_found[at] > first or most_found[at] < last)
+            in_parts += bool((np.diff(places) > 1).any())
+            if (low[at], high[at]) != bounds:
+                assert high[at] - low[at] <= last - first + 0.01 * (bounds[1] - bounds[0])
+    assert missed >= 3
+    assert in_parts >= 2
