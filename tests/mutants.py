@@ -537,9 +537,16 @@ MUTATIONS = (
         "test_a_plan_whose_blocks_span_the_first_look_and_the_moments_is_refused_before_the_charge",
     ),
     Mutation(
+        "tables/intervals.py",
+        "cut = beyond(distance, np.maximum(np.abs(here), np.abs(far)))",
+        "cut = beyond(distance, here)",
+        "tests/unit/tables/test_joint_noise.py::"
+        "test_ends_of_ratios_cover_every_ratio_that_is_not_rejected_also_where_these_are_no_interval",
+    ),
+    Mutation(
         "planning/staircase_plan.py",
-        "product *= law.rho if moves == 1 else staircase_law.power_below(law.rho, moves)",
-        "product *= law.rho",
+        "once = law.rho if moves == 1 else staircase_law.power_below(law.rho, moves)",
+        "once = law.rho",
         "tests/unit/sets/test_partitions.py::test_wrong_forms_are_refused_and_would_break_the_promise",
     ),
     Mutation(

@@ -1,5 +1,6 @@
-"""What a change costs under staircase noise, and a wrong twin of a plan, for tests by brute force."""
+"""What a change costs under staircase noise, a wrong twin of a plan, and partitions, for tests by brute force."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -24,3 +25,14 @@ def with_shorter_steps(plan):
             for numbers, law in plan.drawn
         ),
     )
+
+
+def partitions_of(rest):
+    """All partitions of a list."""
+    if not rest:
+        yield []
+        return
+    for size in range(len(rest)):
+        for others in itertools.combinations(rest[1:], size):
+            for more in partitions_of([at for at in rest[1:] if at not in others]):
+                yield [[rest[0], *others], *more]

@@ -35,6 +35,7 @@ _FAR = 600.0
 _MOST_SUMS = 3**10  # of the losses of several blocks; so many are listed
 _ROUNDING = 64.0
 _POWER_BITS = 2560  # exp(-1000) keeps 1,100 of them
+_ONE = 1 << _POWER_BITS
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,18 +248,23 @@ def _loss_of(law: BlockLaw) -> StepLoss:
     return StepLoss(law.rho, epsilon, min(spread * (1 + slack), most, 1.0), spread * (1 - slack))
 
 
+def product_below(one: Fraction, other: Fraction) -> Fraction:
+    """A product of ratios below 1, rounded down: an exact product of many long ratios would have millions of digits."""
+    return Fraction((one.numerator * other.numerator << _POWER_BITS) // (one.denominator * other.denominator), _ONE)
+
+
 def power_below(ratio: Fraction, times: int) -> Fraction:
-    """A ratio below 1 to a power, rounded down: exact powers of long ratios would have millions of digits.
+    """A ratio below 1 to a power, rounded down, in as many steps as the power has binary digits.
 
     >>> power_below(Fraction(1, 2), 3)
     Fraction(1, 8)
     """
-    base, power = (ratio.numerator << _POWER_BITS) // ratio.denominator, 1 << _POWER_BITS
+    base, power = (ratio.numerator << _POWER_BITS) // ratio.denominator, _ONE
     while times:
         if times & 1:
             power = power * base >> _POWER_BITS
         base, times = base * base >> _POWER_BITS, times >> 1
-    return Fraction(power, 1 << _POWER_BITS)
+    return Fraction(power, _ONE)
 
 
 def _normal_above(share: Fraction, guess: float) -> Fraction:

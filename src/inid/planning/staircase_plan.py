@@ -837,7 +837,8 @@ def prove(plan: StaircasePlan) -> Certificate:
             ):
                 raise GuaranteeError(f"coordinate {number} moves farther than a step of its block: make a new plan.")
         moves = int(boxes.moves[numbers[0]])
-        product *= law.rho if moves == 1 else staircase_law.power_below(law.rho, moves)
+        once = law.rho if moves == 1 else staircase_law.power_below(law.rho, moves)
+        product = staircase_law.product_below(product, once)
     if left:
         raise GuaranteeError(f"coordinate {min(left)} depends on people but is in no block: make a new plan.")
     epsilon = decimal_fraction(plan.budget.epsilon)

@@ -141,13 +141,21 @@ def _quantile(scales: tuple[float, ...], numbers: tuple[int, ...], level: float)
 #
 # What is added to Q for the rounding of released numbers to their grids, half a step of S and |r| half steps of N, has
 # the slope of what is added to q.
-
 #
-# *Staircase noise* has no proof that the set is an interval: there all of it inside the public range is sought on a
-# grid that is finest near S / N, and its outermost point is refined.
+# *Staircase noise*: its law is a mixture over steps and not log-concave, Q may rise faster than q, and the set need not
+# be an interval (a test has some of several parts). There all of the set inside the public range is covered:
+#
+# - |S - r N| rises with the distance of r from S / N.
+# - Q rises with |r|: given the steps, T and T' are symmetric and unimodal, so that P(|T + v| > t) rises with |v|.
+# - So a stretch from x to a farther r, both on one side of S / N, holds no ratio of the set where |S - x N| exceeds Q
+#   at the larger of |x| and |r|: the nearest distance is beyond the farthest reach.
+#
+# Stretches of this kind are cut off from the ends of the range inwards, for as long as they are found; what is left is
+# the interval. Where a step that was tried is in the set itself, no more is cut than down to it.
 
 _BISECTIONS = 60
-_GRID_POINTS = 96
+_CUTS = 100
+_NEAR = 2.0**-52  # of the range
 _ROUNDINGS = 1e-9  # of the range: ends without noise may be beyond it by their rounding
 
 
@@ -215,29 +223,31 @@ def _clipped_ratio(
     return bounded & ~(outside & beyond(np.abs(total - clipped * number), clipped)), clipped
 
 
-def scanned_ends(
+def covering_ends(
     total: Floats,
     number: Floats,
     least: Floats | float,
     beyond: Callable[[Floats, Floats], NDArray[np.bool_]],
     bounds: tuple[float, float],
 ) -> tuple[Floats, Floats]:
-    """The same where what is not rejected may be no interval: from the outermost ratio of a grid that is not."""
+    """The same where what is not rejected may be no interval: ends beyond which every ratio is proved to be rejected.
+
+    `beyond` says whether a distance exceeds Q of a ratio; Q rises with the ratio's size.
+    """
     bounded, limits = _clipped_ratio(total, number, least, beyond, bounds)
-    parts = (np.arange(1, _GRID_POINTS + 1) / _GRID_POINTS) ** 4
     ends = []
     for bound in bounds:
-        near, far = limits.copy(), np.full_like(limits, bound)
-        for part, before in zip(parts.tolist(), [0.0, *parts[:-1].tolist()], strict=True):
-            here = limits + (bound - limits) * part
-            out = beyond(np.abs(total - here * number), here)
-            # Right beyond the outermost that is not rejected.
-            first = out & (near == limits + (bound - limits) * before)
-            near, far = np.where(out, near, here), np.where(first, here, np.where(out, far, bound))
-        for _ in range(_BISECTIONS):
-            middle = far / 2 + near / 2
-            out = beyond(np.abs(total - middle * number), middle)
-            far, near = np.where(out, middle, far), np.where(out, near, middle)
+        far = np.full_like(limits, bound)
+        near, part = np.where(beyond(np.abs(total - far * number), far), limits, far), np.full_like(limits, 0.5)
+        for _ in range(_CUTS):
+            if not (np.abs(far - near) > _NEAR * (bounds[1] - bounds[0])).any():
+                break
+            here = far + (near - far) * part
+            distance = np.abs(total - here * number)
+            cut = beyond(distance, np.maximum(np.abs(here), np.abs(far)))
+            kept = ~beyond(distance, here)
+            far, near = np.where(cut, here, far), np.where(kept, here, near)
+            part = np.where(cut | kept, np.minimum(2 * part, 0.5), part / 2)
         ends.append(np.where(bounded, far, bound))
     return ends[0], ends[1]
 

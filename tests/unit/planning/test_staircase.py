@@ -19,6 +19,7 @@ from inid.planning import StaircasePlan, staircase_law
 from inid.planning.staircase_law import StepLoss
 from inid.planning.staircase_plan import _moment, ratio_up, staircase_plan
 from inid.testing import record, replay, unsafe_no_noise, unsafe_seed
+from staircase_steps import partitions_of
 
 HALF = Fraction(1, 2)
 LAWS = [
@@ -205,17 +206,6 @@ def test_a_plan_has_the_errors_of_the_theory():
     assert planned([1.0, 3.0, 40.0], inid.PureDP(1.0)).error / 6451.6 == pytest.approx(0.907, abs=2e-3)
 
 
-def partitions(rest):
-    """All partitions of a list."""
-    if not rest:
-        yield []
-        return
-    for size in range(len(rest)):
-        for others in itertools.combinations(rest[1:], size):
-            for more in partitions([i for i in rest[1:] if i not in others]):
-                yield [[rest[0], *others], *more]
-
-
 @pytest.mark.parametrize(("order", "epsilon"), [(1.0, 0.04), (2.0, 0.04), (3.0, 0.04), (2.0, 2.0), (2.0, 8.0)])
 def test_no_other_blocks_have_clearly_less_error(order, epsilon):
     """J3: every partition of four numbers, at shares on a grid; runs are optimal in the limit, and 2.5 % off beyond."""
@@ -223,7 +213,7 @@ def test_no_other_blocks_have_clearly_less_error(order, epsilon):
     for seed in range(3):
         limits = np.exp(np.random.default_rng(seed).normal(0, 1.2, 4))
         least = math.inf
-        for blocks in partitions(list(range(4))):
+        for blocks in partitions_of(list(range(4))):
             for cut in itertools.combinations(range(1, ticks), len(blocks) - 1):
                 parts = np.diff([0, *cut, ticks]) * (epsilon / ticks)
                 pairs = zip(blocks, parts.tolist(), strict=True)

@@ -13,6 +13,7 @@ import pytest
 import inid
 from inid.noise import BlockLaw
 from inid.planning import StaircasePlan
+from inid.planning.staircase_law import product_below
 from inid.planning.staircase_plan import ratio_up
 
 S = inid.Sensitivity
@@ -73,12 +74,15 @@ def test_a_changed_record_is_refused():
         S.from_dict({name: value for name, value in record.items() if name != "moves"})
 
 
-@pytest.mark.parametrize("promise", [inid.PureDP(1.0), inid.GaussianDP(0.5), inid.ApproxDP(1.0, 1e-6)])
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian"])
-def test_independent_noise_is_that_of_groups_in_l1_norms(promise, mechanism):
+@pytest.mark.parametrize(
+    ("mechanism", "promise"),
+    [
+        ("laplace", inid.PureDP(1.0)),  # Gaussian noise keeps no pure promise
+        *itertools.product(["laplace", "gaussian"], [inid.GaussianDP(0.5), inid.ApproxDP(1.0, 1e-6)]),
+    ],
+)
+def test_independent_noise_is_that_of_groups_in_l1_norms(mechanism, promise):
     """Gaussian and Laplace noise gain nothing from the cell: the worst differences have all moves in one."""
-    if isinstance(promise, inid.PureDP) and mechanism == "gaussian":
-        pytest.skip("Gaussian noise keeps no pure promise")
     s = S.partitions([[1.0, 50.0], [2.0]], cells=[4, 3], moves=[2, 1])
     groups = S.groups([4, 4, 3], l1=[2.0, 100.0, 2.0])
     one, other = (inid.plan(x, promise, mechanism=mechanism) for x in (s, groups))
@@ -205,6 +209,34 @@ def test_a_plan_of_fewer_moves_does_not_verify_for_more():
         replace(plan, sensitivity=wider).verify()
     fewer = S.partitions([[1.0, 5.0]], cells=[300], moves=[1])
     replace(plan, sensitivity=fewer).verify()
+
+
+@pytest.mark.parametrize("ratio", [None, Fraction(2**60 - 1, 2**60)])
+def test_a_forged_record_of_huge_powers_is_decided_at_once(ratio):
+    """An exact power of 2^40 would never end; a ratio so near 1 that the promise holds all the same is proved."""
+    record = inid.plan(S.partitions([[1.0, 5.0]], cells=[3], moves=[2]), inid.PureDP(1.0), mechanism="staircase")
+    record = record.to_dict()
+    record["sensitivity"] |= {"moves": [2**40]}
+    if ratio is None:
+        with pytest.raises(inid.GuaranteeError, match="product"):
+            inid.NoisePlan.from_dict(record).verify()
+        return
+    record["blocks"][0]["rho"] = str(ratio)
+    proved = inid.NoisePlan.from_dict(record)
+    assert proved.verify().spent == pytest.approx(2.0**-20)
+    record["budget"]["epsilon"] = 0.9 * 2.0**-20
+    with pytest.raises(inid.InidError):
+        inid.NoisePlan.from_dict(record).verify()
+
+
+def test_a_product_of_many_long_ratios_stays_short_and_below_the_exact_one():
+    """A record may hold 4,096 ratios of 1,000 digits; their exact product would take minutes."""
+    many = [Fraction(10**999 + 2 * at, 10**999 + 2 * at + 1) ** 2 for at in range(50)] + [Fraction(1, 3)] * 50
+    product = exact = Fraction(1)
+    for one in many:
+        product, exact = product_below(product, one), exact * one
+        assert product <= exact <= product * (1 + Fraction(1, 2**2000))
+        assert product.denominator.bit_length() <= 2600
 
 
 def test_every_cell_has_noise_of_its_own_law():

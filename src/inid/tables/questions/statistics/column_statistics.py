@@ -37,9 +37,9 @@ from inid.tables.facts import Bins, Categories
 from inid.tables.intervals import (
     StepPair,
     clipped_ends,
+    covering_ends,
     gaussian_ends,
     quantile_of_two,
-    scanned_ends,
     searched_ends,
     tail_of_two,
 )
@@ -250,7 +250,7 @@ class NoisySums:
                     return np.asarray(distances - apart > reaches(ratios))
                 return pair.tail(distances - apart, ratios) < failure
 
-            return scanned_ends(self.value(at), self.value(count), self.reach(count, failure), rejected, bounds)
+            return covering_ends(self.value(at), self.value(count), self.reach(count, failure), rejected, bounds)
         if self.noise.mechanism == "gaussian":
             # Half a step is at most 2^-13 scales, and those of S and r N together at most sqrt(2) times this of theirs.
             z = -float(ndtri(failure / 2)) + math.sqrt(2.0) * 2.0 ** -(GRID_BITS + 1)
