@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -17,7 +18,7 @@ from inid._version import RECORD_FORMAT
 from inid.arguments import Floats, integer, miss_probability, read_word, real, shown
 from inid.errors import ArgumentError, GuaranteeError, RecordError
 from inid.noise import RandomSource, add_noise, current_source, effective_scales, grid
-from inid.noise.exact_draws import noisy_argmax
+from inid.noise.exact_draws import draw_choice, noisy_argmax
 from inid.noise.grid_noise import check_scales, limits
 from inid.planning import AccuracyPlan, Certificate, NoisePlan, StaircasePlan, half_width, plan
 from inid.promises import Budget, GaussianDP
@@ -374,6 +375,28 @@ def _number(at: int, entry: object, cure: str) -> float:
 # What matters is the range, not the size, of the changes: counts under "add_remove" move in one direction, and r is the
 # most that one person adds to one of them; under "replace" it is twice that. The noise is continuous and is compared
 # exactly (`noise.noisy_argmax`); with rounded noise the statement would need a grid that divides every change.
+#
+# **Among Gaussian noise** the choice is the exponential mechanism of scale c s, c = sqrt(2 pi) / 4: index i with
+# probability in proportion to exp(score_i / (c s)). It is dominated by Gaussian noise of standard deviation s on one
+# number that a person moves by r. (Exponential noise of that scale would cost twice as much there.)
+#
+# *Why.* With W(t) as above, W / (1 - W) is a ratio of sums of which one has the factor exp(t / b), b = c s: so W' =
+# W (1 - W) / b. Two independent normal numbers both lie within (-z, z) at least as often as their point lies in the
+# disk of radius z, which the square holds: (1 - 2 Phi(-z))^2 >= 1 - exp(-z^2 / 2), hence Phi(z) Phi(-z) <=
+# exp(-z^2 / 2) / 4 = c phi(z). With W = Phi(z) this says W' <= phi(z) / s: Phi^-1(W(t)) grows by at most t / s, and
+# (W(0), 1 - W(r)) lies on or above the trade-off curve of Gaussian noise. Equality holds as r goes to 0, at W = 1/2:
+# no smaller c serves.
+
+EXPONENTIAL_SCALE = Fraction(626_657_069, 10**9)  # not below sqrt(2 pi) / 4 = 0.62665706865...
+
+
+def choose(scores: NDArray[np.int64], unit: int, noise: NoisePlan, start: int, source: RandomSource) -> int:
+    """The position of a choice by whole scores, which a person moves by as many units as that coordinate of a plan."""
+    among_gaussian = noise.mechanism == "gaussian"
+    exact = Fraction(float(noise.scales[start])) * unit * (EXPONENTIAL_SCALE if among_gaussian else 1)
+    scale = math.nextafter(float(exact), math.inf)
+    return draw_choice(scores, scale, source, again=among_gaussian)
+
 
 _LABEL = "range of the scores"
 

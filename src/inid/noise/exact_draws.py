@@ -13,8 +13,13 @@ from fractions import Fraction
 from functools import partial
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from inid.noise.law_tables import Law, decay, density, law
 from inid.noise.source import RandomSource
+
+_PROPOSALS = 256  # at a time
 
 
 class Bits(Protocol):
@@ -213,6 +218,53 @@ def noisy_argmax(scores: Sequence[float], scale: float, source: RandomSource) ->
             return best
         for _, number in open_ends.values():
             number.fraction.extend()
+
+
+# Choices among many candidates. They are proposed evenly, and one is kept with probability exp(-(highest score - its
+# score) / scale), until one is kept. If a candidate may be proposed again, each is chosen in proportion to that chance:
+# the exponential mechanism. If it may not (permute and flip), the choice has the law of `noisy_argmax` of that scale:
+# let E be exponential noise, then score + scale E exceeds the highest score with just that probability, and those that
+# do exceed it by noise that is alike for all, whose largest is any of them with equal chances.
+
+
+def draw_choice(scores: NDArray[np.int64], scale: float, source: RandomSource, *, again: bool) -> int:
+    """The index of a choice by whole scores, exactly; `again` says whether a candidate may be proposed again."""
+    if source.recorder is not None:
+        law_of_choice = "exponential choice" if again else "choice"
+        repeat = partial(draw_choice, scores, scale, again=again)
+        recorded: int = source.recorder.drawn(law_of_choice, scores, [scale], repeat)
+        return recorded
+    if source.silent:
+        return int(np.argmax(scores))
+    gaps, bits = scores.max() - scores, max(len(scores) - 1, 1).bit_length()
+    chances = (
+        np.exp(-np.minimum(gaps / scale, 64.0)) + 2.0**-40
+    )  # above the true ones: few proposals need more than a float
+    refused = np.zeros(len(scores), dtype=bool)
+    while True:
+        words = source.words(2 * _PROPOSALS)
+        proposed = (words[:_PROPOSALS] >> np.uint64(64 - bits)).astype(np.int64)
+        inside = proposed < len(scores)
+        proposed, heights = proposed[inside], words[_PROPOSALS:][inside]
+        for place in np.flatnonzero(heights * 2.0**-64 <= chances[proposed]).tolist():
+            at = int(proposed[place])
+            seen = not again and (refused[at] or at in proposed[:place])
+            if not seen and _kept(int(gaps[at]), scale, Uniform(source, 64, int(heights[place]), 64)):
+                return at
+        refused[proposed] = True
+
+
+def _kept(gap: int, scale: float, chance: Uniform) -> bool:
+    """Whether a uniform number is below exp(-gap / scale)."""
+    numerator, denominator = scale.as_integer_ratio()
+
+    def bounds(bits: int) -> tuple[int, int]:
+        left = (gap * denominator << bits) // numerator
+        if left >> bits >= bits:  # exp(-z) < 2**-z
+            return 0, 1
+        return decay(left + 1, bits, bits)[0], decay(left, bits, bits)[1]
+
+    return _below(chance, 1, 0, bounds)
 
 
 def _magnitude(number: Draw) -> Draw:

@@ -32,6 +32,7 @@ from inid.errors import ArgumentError
 from inid.noise.source import RandomSource, keyed_stream, source_in_use
 from inid.planning import NoisePlan
 from inid.promises import Budget
+from inid.releasing import EXPONENTIAL_SCALE
 
 
 class SeededSource(RandomSource):
@@ -114,6 +115,9 @@ class Draw:
         change = [other.values.get(key, 0) - self.values.get(key, 0) for key in {**self.values, **other.values}]
         if self.law == "choice":  # the range of the changes, 0 included
             return Fraction(max([0, *change]) - min([0, *change])) / self.scales[0]
+        if self.law == "exponential choice":  # the same in Gaussian noise, of this scale over EXPONENTIAL_SCALE
+            moved = Fraction(max([0, *change]) - min([0, *change]))
+            return (moved * EXPONENTIAL_SCALE / self.scales[0]) ** 2
         if self.law == "staircase":  # a step costs the block's whole epsilon, however far the change goes towards it
             rate, *reaches = self.scales  # every cell has a draw of its own
             lines = [change[at : at + len(reaches)] for at in range(0, len(change), len(reaches))]
@@ -295,7 +299,7 @@ def _counts(run: Recording) -> tuple[list[int], list[int | None]]:
 
 
 def _counted(draw: Draw) -> bool:
-    return draw.claim is None and draw.law != "choice" and not isinstance(draw.noisy, Mapping)
+    return draw.claim is None and "choice" not in draw.law and not isinstance(draw.noisy, Mapping)
 
 
 def _costs(one: Recording, two: Recording, changes: int) -> list[tuple[str, str, Fraction | None, Fraction]]:
@@ -308,7 +312,8 @@ def _costs(one: Recording, two: Recording, changes: int) -> list[tuple[str, str,
             claim = times[a.law] * _claimed([a.claim], a.law) * (1 + _FLOATING)
             costs.append((f"draw {at + 1}", a.law, claim, a.cost(b)))
         else:
-            key = (a.charge, a.law if a.law in ("gaussian", "staircase") else "laplace")
+            family = "gaussian" if a.law == "exponential choice" else a.law
+            key = (a.charge, family if family in ("gaussian", "staircase") else "laplace")
             together[key] = together.get(key, Fraction(0)) + a.cost(b)
     for (charge, law), cost in together.items():
         charged = None if charge < 0 else times[law] * _claimed(one.charges[charge], law)

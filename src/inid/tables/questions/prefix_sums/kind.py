@@ -3,17 +3,18 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
 from typing import Any, ClassVar, Self, cast, get_args
 
 import numpy as np
 
 from inid.arguments import Floats, choice, real, shown
-from inid.errors import ArgumentError, Column
+from inid.errors import ArgumentError, Column, RecordError
 from inid.mechanisms import Mechanism, MechanismChoice, MechanismName
 from inid.planning import NoisePlan, plan_independent
 from inid.planning.noise_plan import aligned, counted
 from inid.promises import Budget
-from inid.releasing import Release
+from inid.releasing import AddNoise, Draw, Release
 from inid.report import Dimension, Estimate, EstimateBlock, PlanLine, PlanSummary
 from inid.tables.aggregation import Aggregation, GridKeys, Grouping, KeyColumn, PublicKeys, Rows, Totals
 from inid.tables.error_targets import UNITS, families, targets_of
@@ -21,6 +22,7 @@ from inid.tables.facts import Key, as_numbers, read_keys
 from inid.tables.plan import Plan, PlannedNumber
 from inid.tables.presentation import KeyLabels, named_levels, view_facts
 from inid.tables.question import Question, check_alone
+from inid.tables.questions.prefix_sums.choice import INTERVALS, ChooseAndAddNoise
 from inid.tables.questions.prefix_sums.question import Levels, PrefixSumsQuestion, PrefixTable
 from inid.tables.result import SURE, Answer
 from inid.tables.table import Table
@@ -117,32 +119,47 @@ def planned(question: PrefixSumsQuestion, budget: Budget, targets: Sequence[floa
 def _planned(
     question: PrefixSumsQuestion, budget: Budget, mechanism: MechanismName, targets: Sequence[float]
 ) -> PrefixSumsPlan:
-    strategies = [question.strategy(table, mechanism) for table in question.tables]
-    means = [float(strategy.variances.mean()) for strategy in strategies]
-    sensitivity = question.sensitivity(mechanism)
-    sizes = [
-        strategy.matrix.shape[0] * len(question.cells(t))
-        for strategy, t in zip(strategies, question.tables, strict=True)
-    ]
-    # The mean squared error of a table's prefixes is its noise's variance times the mean; it has `size` coordinates.
-    weights = [math.sqrt(mean / size) / limit for mean, size, limit in zip(means, sizes, targets, strict=True)]
-    noise = plan_independent(sensitivity, budget, mechanism=mechanism, weights=weights)
-    starts = np.cumsum([0, *sizes[:-1]])
+    weights: list[float] = []
+    for table, limit in zip(question.tables, targets, strict=True):
+        choice, error = question.choice(table, mechanism), _error(question, table, mechanism) / limit
+        parts = [(None, Fraction(1))] if choice is None else [(choice, 1 - INTERVALS), (None, INTERVALS)]
+        # A group of k numbers with radius r and weight w gets a part of mu squared in proportion to r w sqrt(k), or of
+        # epsilon in proportion to the power 2/3 of that.
+        power = 1.0 if mechanism == "gaussian" else 1.5
+        weights += [
+            error * float(part) ** power
+            / (question.radius(table, mechanism, one) * math.sqrt(question.size(table, mechanism, one)))
+            for one, part in parts
+        ]  # fmt: skip
+    noise = plan_independent(question.sensitivity(mechanism), budget, mechanism=mechanism, weights=weights)
     unit = Mechanism.named(mechanism).deviation
-    norm = 2 if mechanism == "gaussian" else 1
-    replaced = question.neighbours == "replace"
-    tables = []
-    for table, strategy, mean, start, limit in zip(
-        question.tables, strategies, means, starts.tolist(), targets, strict=True
-    ):
-        size, cells = question.levels[table.column].size, len(question.cells(table))
-        sigma = unit * float(noise.scales[start])
-        plain = sigma / strategy.radius(norm, replace=replaced, cells=cells)
-        apart = (2.0 if norm == 1 else math.sqrt(2.0)) if replaced else 1.0
+    apart = 1.0 if question.neighbours != "replace" else 2.0 if mechanism == "laplace" else math.sqrt(2.0)
+    tables, start = [], 0
+    for table, limit in zip(question.tables, targets, strict=True):
+        choice, strategy = question.choice(table, mechanism), question.strategy(table, mechanism)
+        # The noise in a coordinate as if the table's whole part went to its prefix sums, and to its choices.
+        scale = float(noise.scales[start])
+        plain = unit * scale / question.radius(table, mechanism, choice)
+        std = unit * scale * math.sqrt(float(strategy.variances.mean()))
+        if choice is not None:
+            plain, std = plain * question.chosen_part(mechanism), scale * choice.deviation(mechanism)
+            start += question.size(table, mechanism, choice)
+        start += question.size(table, mechanism)
+        size = question.levels[table.column].size
         counts = plain * apart * math.sqrt((size + 1) / 2)
-        std = sigma * math.sqrt(mean)
-        tables.append(PrefixSumPlan(table.label, size, strategy.kind, limit, std, counts))
+        kind = strategy.kind if choice is None else "choice"
+        tables.append(PrefixSumPlan(table.label, size, kind, limit, std, counts))
     return PrefixSumsPlan(noise, question, tuple(tables))
+
+
+def _error(question: PrefixSumsQuestion, table: PrefixTable, mechanism: MechanismName) -> float:
+    """The error in ranks if a table has all of mu = 1, or of epsilon = 1, in units of the deviation at scale 1."""
+    choice = question.choice(table, mechanism)
+    if choice is None:
+        variance = float(question.strategy(table, mechanism).variances.mean())
+        return question.radius(table, mechanism) * math.sqrt(variance)
+    unit = Mechanism.named(mechanism).deviation * question.chosen_part(mechanism)
+    return question.radius(table, mechanism, choice) * choice.deviation(mechanism) / unit
 
 
 def named_tolerances(question: PrefixSumsQuestion, tolerance: object) -> list[float | None]:
@@ -201,11 +218,11 @@ class PrefixSums(PrefixSumsQuestion, Question):
     >>> import inid, pandas
     >>> t = Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
     >>> print(t.quantiles({"age": [0.25, 0.5, 0.75]}).plan(inid.GaussianDP(1.0)))
-    Gaussian noise on 801 numbers of 1 table
+    Gaussian noise on 804 numbers of 1 table
     promise: GaussianDP(mu=1.0), neighbours: add_remove
     <BLANKLINE>
     table  levels  released  tolerance  std of a running count  from plain counts
-    age       801  toeplitz          1                   3.031              20.02
+    age       801    choice          1                   1.938              20.02
     """
 
     kind: ClassVar[str] = "prefix_sums"
@@ -275,14 +292,36 @@ class PrefixSums(PrefixSumsQuestion, Question):
         """
         aggregations = []
         for table_ in self.tables:
-            column, levels = table_.column, self.levels[table_.column]
+            column, levels, fine = table_.column, self.levels[table_.column], self.fine(table_)
             keys: dict[str, KeyColumn] = {name: PublicKeys(name, self.keys[name]) for name in table_.groups}
-            grid = levels.grid
+            grid = levels.grid if fine is None else fine.grid
             keys[f"level of {column}"] = PublicKeys(column, levels.keys) if grid is None else GridKeys(column, grid)
             fill = {} if grid is None or column not in self.fill else {column: self.fill[column]}
             tables = (Grouping(tuple(keys), (0,)),)
             aggregations.append(Aggregation(keys, (Rows(),), tables, fill, self.person, view=table.view))
         return tuple(aggregations)
+
+    def draws(self, plan: PrefixSumsPlan) -> tuple[Draw, ...]:
+        drawn = self.drawn_tables(plan.noise.mechanism)
+        return (AddNoise() if all(table.choice is None for table in drawn) else ChooseAndAddNoise(drawn),)
+
+    def check_noisy(self, release: Release, record: Mapping[str, Any]) -> None:
+        """Numbers on the grid of their noise, and positions of levels."""
+        noise, start = release.plan, 0
+        if release.values.shape != (noise.dimension,):
+            raise RecordError("the record does not hold one finite noisy sum for each coordinate of its plan.")
+        steps = noise.grids.copy()
+        for table in self.drawn_tables(noise.mechanism):
+            if table.choice is not None:
+                stop = start + table.cells * len(table.choice.probabilities)
+                chosen = release.values[start:stop]
+                if not ((chosen == np.rint(chosen)) & (chosen >= 0) & (chosen < table.levels)).all():
+                    raise RecordError("the record does not hold the position of a level: it was changed.")
+                steps[start:stop] = 1.0
+                start = stop
+            start += table.sums
+        if not np.array_equal(np.rint(release.values / steps) * steps, release.values):
+            raise RecordError("a noisy number of the record is not on the grid of its noise: it was changed.")
 
     def exact(self, totals_found: Sequence[Sequence[Totals]], plan: PrefixSumsPlan) -> Floats:
         """The numbers before noise, in the coordinates of a plan. NOT PRIVATE: for curators and tests."""

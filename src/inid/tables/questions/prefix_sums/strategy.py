@@ -20,6 +20,7 @@ move S x at most m times as far.
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,9 @@ from inid.arguments import Floats
 from inid.mechanisms import Mechanism, MechanismName
 from inid.noise import grid
 from inid.tables.intervals import clipped_ends
+
+if TYPE_CHECKING:
+    from inid.tables.questions.prefix_sums.choice import ChosenLevels
 
 _KINDS: dict[str, tuple[str, ...]] = {
     "gaussian": ("toeplitz", "counts"),
@@ -147,6 +151,7 @@ class Prefixes:
     scale: float
     mechanism: MechanismName
     level: float
+    chosen: "ChosenLevels | None" = None
 
     @cached_property
     def counts(self) -> Floats:
@@ -165,20 +170,22 @@ class Prefixes:
         scale = self._scale_of_difference(value) / self._total
         return value, np.minimum(low, value), np.maximum(high, value), scale
 
-    def quantiles(self, probability: float) -> tuple[Positions, Positions, Positions]:
-        """The positions of the p-quantile of each group, and the two ends of their intervals."""
+    def quantiles(self, probability: float, at: int = 0) -> tuple[Positions, Positions, Positions]:
+        """The positions of the p-quantile, the probability at place `at`, of each group, and the ends of intervals."""
         tested = self.counts - probability * self.counts[:, -1:]
         reach = self._reach(1 - self.level, probability)
-        position = self._reached(probability * self._total)
+        position = self._reached(probability * self._total) if self.chosen is None else self.chosen.coarse[:, at]
         below = np.concatenate([np.full((len(tested), 1), -np.inf), (tested - reach)[:, :-1]], axis=1)
         possible = (tested >= -reach) & (below <= 0)
         possible[np.arange(len(tested)), position] = True
         last = possible.shape[1] - 1 - possible[:, ::-1].argmax(axis=1)
         return position, possible.argmax(axis=1), last
 
-    def quantile_scales(self, probability: float, levels: Floats) -> Floats:
+    def quantile_scales(self, probability: float, levels: Floats, at: int = 0) -> Floats:
         """The scale of the noise in the p-quantile of each group, to first order, in the unit of the levels."""
         unit = Mechanism.named(self.mechanism).deviation
+        if self.chosen is not None:
+            return self.chosen.deviations(self.monotone, at, levels) / unit
         deviation = unit * self._scale_of_difference(probability)
         apart = (self.monotone - probability * self._total)[:, :-1] / deviation[:-1]
         reached = ndtr(np.clip(apart, -_FAR, _FAR))
