@@ -88,6 +88,6 @@ def test_a_table_tied_to_a_layer_of_another_type_is_as_short():
 
 
 def test_twin_that_goes_by_the_coarser_type(monkeypatch):
-    monkeypatch.setattr(fused_positions, "_kept_short", lambda square, *_: square)
+    monkeypatch.setattr(fused_positions, "_with_least_norm", lambda square, *_: square)
     rows, whole = tied_under_autocast()
     assert float(whole) > 1e5 * float(rows.powers(2).sqrt() + rows.allowances())
