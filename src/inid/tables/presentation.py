@@ -299,7 +299,7 @@ def independent_totals(
 ) -> list[Total]:
     """The same of numbers that were released one by one, from `start` on, with exact intervals: each has its own noise.
 
-    Gaussian noises add up to a Gaussian one, and of Laplace noises the law of the sum is known (`laplace_sums`). What
+    Gaussian noises add up to a Gaussian one, and of Laplace noises the law of the sum is known (`intervals`). What
     each number was rounded by to the grid of its noise is added.
     """
     if release.plan.blocks:

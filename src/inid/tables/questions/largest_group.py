@@ -135,7 +135,7 @@ class LargestGroup(CountingQuestion, Question):
 
     @property
     def range(self) -> int:
-        """The range of the changes that one unit makes in the counts: see the table in `choosing`."""
+        """The range of the changes that one unit makes in the counts: see the table above."""
         once = 1 if self.people or self.person is None else self.person.max_rows
         return 2 * once if self.neighbours == "replace" else once
 
