@@ -312,7 +312,7 @@ def test_one_person_named_twice_would_be_in_two_groups_and_is_refused():
         with pytest.raises(ArgumentError, match="twice"):
             made(data_loader=DataLoader(data, batch_size=BATCH))
     # The twin: without the check the example of both names takes part in the turns of two groups.
-    named = mock.patch("inid.dpsgd.sampling.poisson_loader._named_examples", return_value=np.arange(2)[:, None])
+    named = mock.patch("inid.dpsgd.sampling.poisson_loader._example_identities", return_value=np.arange(2)[:, None])
     with named, unsafe_seed(2):
         training = made(data_loader=DataLoader(twice[0], batch_size=2), correlation=dpsgd.Banded(6), sample_rate=1 / 6)
         assert most_often([took for took, _ in steps_of(training)]) > 4

@@ -65,7 +65,7 @@ def test_terms_are_at_most_256_thresholds_long_in_every_form(kind):
     a, tokens = torch.ones(2, 2, 2, dtype=torch.float64).to(kind), torch.zeros(2, 2, dtype=torch.int64)
     layer, table = PositionGrads(g, a), LookupGrads(tokens, g, 2)
     tied = sum_of_uses(LookupGrads(tokens, g, 2), PositionGrads(g, a))
-    wholes = (layer.measured.whole, table.measured.whole, layer.measured.whole + table.measured.whole)
+    wholes = (layer.measured.absolute, table.measured.absolute, layer.measured.absolute + table.measured.absolute)
     for rows, whole in zip((layer, table, tied), wholes, strict=True):
         for squares in (rows.powers(2), rows.bounds().squares[:, 0]):
             norms = squares.sqrt() + rows.allowances()
@@ -78,7 +78,7 @@ def tied_under_autocast():
     height = torch.tensor([[[2.0**30, 0.0], [-(2.0**30), 0.0]]])
     table = LookupGrads(torch.zeros(1, 2, dtype=torch.int64), height, 2)
     small = torch.ones(1, 1, 2, dtype=torch.bfloat16)
-    return sum_of_uses(table, PositionGrads(small, small)), table.measured.whole
+    return sum_of_uses(table, PositionGrads(small, small)), table.measured.absolute
 
 
 def test_a_table_tied_to_a_layer_of_another_type_is_as_short():
@@ -88,6 +88,6 @@ def test_a_table_tied_to_a_layer_of_another_type_is_as_short():
 
 
 def test_twin_that_goes_by_the_coarser_type(monkeypatch):
-    monkeypatch.setattr(fused_positions, "_kept_short", lambda square, *_: square)
+    monkeypatch.setattr(fused_positions, "_with_least_norm", lambda square, *_: square)
     rows, whole = tied_under_autocast()
     assert float(whole) > 1e5 * float(rows.powers(2).sqrt() + rows.allowances())

@@ -121,14 +121,14 @@ def test_a_twin_that_releases_out_of_order_revises_what_it_printed(tmp_path, mon
         s = open_events(tmp_path / "s.db", None)
         with pytest.raises(ArgumentError, match="2027-01 comes before 2027-02"):
             s.release("2027-02", visits(range(5)))
-        monkeypatch.setattr(stream.Stream, "_require_turn", lambda self, at, turn: None)
+        monkeypatch.setattr(stream.Stream, "_require_next", lambda self, at, turn: None)
         printed = count_of(s.release("2027-02", visits(range(5))).total)
         s.release("2027-01", visits(range(7)))
     assert abs(count_of(s["2027-02"].total) - printed) > 1
 
 
 def test_a_twin_that_releases_out_of_order_is_stopped_by_its_ledger(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream.Stream, "_require_turn", lambda self, at, turn: None)
+    monkeypatch.setattr(stream.Stream, "_require_next", lambda self, at, turn: None)
     s = open_events(tmp_path / "s.db", inid.Ledger(total=inid.GaussianDP(mu=1.0)))
     with pytest.raises(BudgetError, match="leased release 0 where release 1"):
         s.release("2027-02", visits([1]))

@@ -23,8 +23,7 @@ from inid.dpsgd.noise.banded import Banded
 from inid.dpsgd.noise.training_plan import Correlation, TrainingPlan, plan_training
 from inid.dpsgd.optimizer import PrivateOptimizer
 from inid.dpsgd.options import Clipping, Noise, Sampling
-from inid.dpsgd.parameter_average import ParameterAverage
-from inid.dpsgd.private_training import PrivateTraining
+from inid.dpsgd.private_training import ParameterAverage, PrivateTraining
 from inid.dpsgd.sampling.poisson_loader import PoissonLoader
 from inid.dpsgd.step_state import PHASES, ForwardPass
 from inid.dpsgd.thresholds import Adaptive

@@ -1,7 +1,8 @@
 """Caps on the l1 and l2 norm of a whole difference (E2): what they leave of a box, or of a set of groups.
 
-`profile` has the effective profiles with a closed form, `knapsack` the one that is searched for; `suprema` bounds what
-given scales spend, by weak duality with the `multipliers`; `envelope` has the worst ratios for a Laplace curve.
+`one_cap_profile` and `two_cap_profile` have the effective profiles with a closed form, `hull_profile` the one that is
+searched for; `supremum` bounds what given scales spend, by weak duality with multipliers; `ratios` has the worst ratios
+for a Laplace curve.
 """
 
 import math
@@ -216,7 +217,7 @@ def _line_search(gain: Callable[[float], float], room: float) -> float:
 
 # Dual multipliers for capped boxes, found in floating point.
 #
-# Any multipliers give a valid bound (`inid.sets.caps.suprema` evaluates it exactly); these make it tight. Everything is
+# Any multipliers give a valid bound (`supremum` evaluates it exactly); these make it tight. Everything is
 # computed relative to the cap and to the largest term, so nothing overflows; what vanishes is negligible.
 
 _STEPS = 60

@@ -94,14 +94,14 @@ def read_rows_are(rows_are: object) -> str | None:
     raise ArgumentError(f"rows_are must be a word in the plural, got {shown(rows_are)}: for example 'people'.")
 
 
-def label_columns(rows: Iterable["Answer"]) -> set[str]:
+def label_columns(answers: Iterable["Answer"]) -> set[str]:
     """The columns whose keys can have labels."""
-    return {_column(name, row) for row in rows for name in row.keys}
+    return {_column(name, row) for row in answers for name in row.keys}
 
 
-def named_columns(rows: Iterable["Answer"]) -> set[str]:
+def named_columns(answers: Iterable["Answer"]) -> set[str]:
     """The columns that answers are about, which can have a name."""
-    return {name for row in rows for name in row.column.split(",") if name}
+    return {name for row in answers for name in row.column.split(",") if name}
 
 
 def labelled(key: Any, column: str, labels: KeyLabels) -> Any:
@@ -126,10 +126,10 @@ def whole_count(estimate: float, lower: float, upper: float) -> tuple[float, flo
     return float(min(max(round(estimate), low), high)), float(low), float(high)
 
 
-def whole_counts(rows: Iterable["Answer"]) -> tuple["Answer", ...]:
+def whole_counts(answers: Iterable["Answer"]) -> tuple["Answer", ...]:
     """The same answers with counts as whole numbers of at least 0."""
     counts = []
-    for row in rows:
+    for row in answers:
         three = row.estimate, row.lower, row.upper
         if row.statistic in COUNTED and all(map(math.isfinite, three)):
             estimate, lower, upper = whole_count(*three)
@@ -144,14 +144,14 @@ def read_too_noisy(share: object) -> float:
     return real("too_noisy", share, above=0, cure="pass a share of the estimate, such as 0.3")
 
 
-def noisy_answers(rows: Iterable["Answer"], too_noisy: object) -> list[bool]:
+def noisy_answers(answers: Iterable["Answer"], too_noisy: object) -> list[bool]:
     """Which answers are too noisy to publish: their interval is wider than a share of the estimate."""
     share = read_too_noisy(too_noisy)
-    return [not row.upper - row.lower <= share * abs(row.estimate) for row in rows]
+    return [not row.upper - row.lower <= share * abs(row.estimate) for row in answers]
 
 
 def answer_columns(
-    rows: Sequence["Answer"],
+    answers: Sequence["Answer"],
     labels: object = None,
     keys: Iterable[str] = (),
     first: Mapping[str, list[Any]] = MappingProxyType({}),
@@ -160,12 +160,12 @@ def answer_columns(
 
     A key that an answer has not is None. Keys of different kinds in one column are texts: engines take one type there.
     """
-    words = read_labels(labels, label_columns(rows) if labels else (), named_columns(rows)).keys
-    columns: dict[str, list[Any]] = {**first, **{name: [getattr(row, name) for row in rows] for name in FIXED[:2]}}
-    for name in dict.fromkeys([*keys, *(name for row in rows for name in row.keys)]):
-        cells = [labelled(row.keys[name], _column(name, row), words) if name in row.keys else None for row in rows]
+    words = read_labels(labels, label_columns(answers) if labels else (), named_columns(answers)).keys
+    columns: dict[str, list[Any]] = {**first, **{name: [getattr(row, name) for row in answers] for name in FIXED[:2]}}
+    for name in dict.fromkeys([*keys, *(name for row in answers for name in row.keys)]):
+        cells = [labelled(row.keys[name], _column(name, row), words) if name in row.keys else None for row in answers]
         columns[f"{name}_key" if name in (*FIXED, *first) else name] = _of_one_type(cells)
-    numbers = [row.to_dict() for row in rows]
+    numbers = [row.to_dict() for row in answers]
     return columns | {name: [parts[name] for parts in numbers] for name in NUMBERS}
 
 
@@ -183,9 +183,9 @@ def _column(name: str, row: "Answer") -> str:
     return row.column if name == "cell" and row.statistic == "histogram" else name
 
 
-def short_table(rows: Sequence["Answer"], head: str, level: float) -> str:
+def short_table(answers: Sequence["Answer"], head: str, level: float) -> str:
     """The first answers as a text."""
-    columns = answer_columns(rows[:_SHOWN])
+    columns = answer_columns(answers[:_SHOWN])
     words = [
         name for name in columns if name not in NUMBERS and any(value not in ("", None) for value in columns[name])
     ]
@@ -195,7 +195,7 @@ def short_table(rows: Sequence["Answer"], head: str, level: float) -> str:
         ends = f"[{lower:.6g}, {upper:.6g}]"
         keys = (columns[name][at] for name in words)
         table.append([*("" if key is None else str(key) for key in keys), f"{estimate:.6g}", ends])
-    more = len(rows) - _SHOWN
+    more = len(answers) - _SHOWN
     lines = aligned(table, left=len(words))
     return "\n".join([head, *lines, *([f"... and {more} more"] if more > 0 else [])])
 
@@ -220,12 +220,12 @@ def plot_summary(summary: PlanSummary, ax: "Axes | None" = None) -> "Axes":
     return axes
 
 
-def plot_answers(rows: Iterable["Answer"]) -> "Figure":
+def plot_answers(answers: Iterable["Answer"]) -> "Figure":
     """Estimates with their intervals, one panel per statistic and column, up to twelve panels of forty lines.
 
     What is left out is said in the title of its panel, and below the figure where whole panels are.
     """
-    every = [list(part) for _, part in groupby(rows, key=lambda row: (row.statistic, row.column))]
+    every = [list(part) for _, part in groupby(answers, key=lambda row: (row.statistic, row.column))]
     parts = every[:_MOST_PANELS]
     longest = max(min(len(part), figures.MOST_LABELS) for part in parts)
     figure = figures.panels(len(parts), height=0.9 + 0.2 * longest)
@@ -299,7 +299,7 @@ def independent_totals(
 ) -> list[Total]:
     """The same of numbers that were released one by one, from `start` on, with exact intervals: each has its own noise.
 
-    Gaussian noises add up to a Gaussian one, and of Laplace noises the law of the sum is known (`laplace_sums`). What
+    Gaussian noises add up to a Gaussian one, and of Laplace noises the law of the sum is known (`intervals`). What
     each number was rounded by to the grid of its noise is added.
     """
     if release.plan.blocks:
@@ -347,10 +347,10 @@ _RELATIONS = {
 }
 
 
-def as_estimates(rows: Iterable["Answer"]) -> tuple[Estimate, ...]:
+def as_estimates(answers: Iterable["Answer"]) -> tuple[Estimate, ...]:
     """Answers as plain values; a number that is not finite becomes None."""
     estimates = []
-    for row in rows:
+    for row in answers:
         parts = row.to_dict()
         estimates.append(Estimate(**parts | {name: _finite(parts[name]) for name in NUMBERS}))
     return tuple(estimates)

@@ -276,8 +276,8 @@ class PublicationResult(Mapping[str, Result]):
         """
         self._check_names(tidy=tidy, integers=integers)
         answers = {name: result.shown(tidy=name in tidy, integers=name in integers) for name, result in self.items()}
-        rows = [row for result in answers.values() for row in result]
-        columns = answer_columns(rows, first={"query": [name for name, result in answers.items() for _ in result]})
+        every = [row for result in answers.values() for row in result]
+        columns = answer_columns(every, first={"query": [name for name, result in answers.items() for _ in result]})
         if too_noisy is not None:
             columns |= {
                 "too_noisy": noisy_answers([row for result in self.values() for row in result.answers], too_noisy)

@@ -270,11 +270,11 @@ class Question(PublicFacts, ABC):
         """Which of the released numbers are counts of rows."""
         return slice(None)
 
-    def answered_facts(self, rows: Sequence[Answer | Estimate], level: float) -> list[tuple[str, str]]:  # noqa: ARG002
+    def answered_facts(self, answers: Sequence[Answer | Estimate], level: float) -> list[tuple[str, str]]:  # noqa: ARG002
         """Answers that are no numbers, as term and text."""
         return []
 
-    def facts(self, plan: Any, rows: Sequence[Answer], level: float) -> list[tuple[str, str]]:
+    def facts(self, plan: Any, answers: Sequence[Answer], level: float) -> list[tuple[str, str]]:
         """What a report says about the question, as term and text."""
         raise NotImplementedError
 

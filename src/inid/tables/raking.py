@@ -46,17 +46,19 @@ def rake(result: Result, totals: Mapping[str, Mapping[Key, float]]) -> Any:
     >>> fitted["raked"].round().tolist()
     [51000.0, 49000.0]
     """
-    rows = [row for row in result.answers if row.statistic == "count" and row.keys]
-    if not rows:
+    counted = [row for row in result.answers if row.statistic == "count" and row.keys]
+    if not counted:
         raise ArgumentError("rake fits counts by groups: release t.statistics(count=True, by={...}) first.")
-    columns = list(rows[0].keys)
-    levels = {column: list(dict.fromkeys(row.keys[column] for row in rows)) for column in columns}
+    columns = list(counted[0].keys)
+    levels = {column: list(dict.fromkeys(row.keys[column] for row in counted)) for column in columns}
     margins = _read_totals(totals, levels)
-    counts = np.maximum(np.array([row.estimate for row in rows]).reshape([len(levels[name]) for name in columns]), 0.0)
+    counts = np.maximum(
+        np.array([row.estimate for row in counted]).reshape([len(levels[name]) for name in columns]), 0.0
+    )
     raked = _fitted(counts, {columns.index(name): margin for name, margin in margins.items()}).ravel()
     released = counts.ravel()
     factors = np.divide(raked, released, out=np.ones_like(raked), where=released > 0)
-    keys = {name: [row.keys[name] for row in rows] for name in columns}
+    keys = {name: [row.keys[name] for row in counted] for name in columns}
     numbers = {"count": released.tolist(), "raked": raked.tolist(), "factor": factors.tolist()}
     return result.source.answer(keys | numbers)
 

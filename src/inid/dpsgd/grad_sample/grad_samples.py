@@ -64,7 +64,7 @@ class GradSamples(Protocol):
         ...
 
     def bounds(self) -> Bounds:
-        """Powers of order 2 and allowances in one, for `gpu_clipping`; what is not finite counts as 0."""
+        """Powers of order 2 and allowances in one, for `clipped_sums`; what is not finite counts as 0."""
         ...
 
     def add_to(self, place: Tensor, factors: Tensor, limit: float) -> None:

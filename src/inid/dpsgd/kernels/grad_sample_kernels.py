@@ -167,7 +167,7 @@ def square_sums(grads: Tensor) -> Tensor:
 def norms_and_shares(
     squares: list[Tensor], absolute: Tensor | None, part: float, least: float, cut: float, padding: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """What `gpu_clipping.shares` says."""
+    """What `clipped_sums.gpu_shares` says."""
     first, second = squares[0].contiguous(), squares[-1].contiguous()
     count = first.shape[0]
     norms = torch.empty(count, dtype=torch.float64, device=first.device)

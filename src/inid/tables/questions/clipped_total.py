@@ -113,15 +113,15 @@ class ClippedTotalPlan(PlanOfSteps):
         return [PlannedNumber(line.label, line.cells or 1, line.deviation) for line in self.summary().lines]
 
     def in_words(self) -> str:
-        rows = [["", "cells", "std of noise"]]
-        rows += [[line.label, str(line.cells or 1), f"{line.deviation:.4g}"] for line in self.summary().lines]
+        cells = [["", "cells", "std of noise"]]
+        cells += [[line.label, str(line.cells or 1), f"{line.deviation:.4g}"] for line in self.summary().lines]
         return "\n".join(
             [
                 f"The {self.question.name} of rows without a stated limit on a person, in two steps of Laplace noise",
                 f"promise: {self.promise}, neighbours: {self.neighbours}",
                 *self.question.view.lines(),
                 "",
-                *aligned(rows, left=1),
+                *aligned(cells, left=1),
                 "",
                 self.question.choice_in_words(self),
             ]
@@ -316,8 +316,8 @@ class ClippedTotal(Question):
 
     def exact(self, totals: Sequence[Sequence[Totals]], plan: ClippedTotalPlan) -> _ExactTotals:
         """The sums by level. NOT PRIVATE."""
-        people, *rows = totals[0][0].sums.reshape(1 + 2 * len(self.cells), -1).tolist()
-        within, beyond = rows[: len(self.cells)], rows[len(self.cells) :]
+        people, *sums = totals[0][0].sums.reshape(1 + 2 * len(self.cells), -1).tolist()
+        within, beyond = sums[: len(self.cells)], sums[len(self.cells) :]
         heights = _STEEPNESS * math.log(2) * float(plan.known[0].scales[0]) * np.arange(len(self.exponents))
         heights = np.minimum(np.floor(heights * _STEPS) / _STEPS, _HIGHEST)
         return _ExactTotals(people, within, beyond, heights)
@@ -427,13 +427,13 @@ class ClippedTotal(Question):
         kind, column = ("count", "") if self.column is None else ("sum", self.column)
         return [EstimateBlock(kind, column, groups, tuple(estimates))]
 
-    def answered_facts(self, rows: Sequence[Answer | Estimate], level: float) -> list[tuple[str, str]]:
+    def answered_facts(self, answers: Sequence[Answer | Estimate], level: float) -> list[tuple[str, str]]:
         """The limit."""
-        return [("a person's total was cut to", str(rows[0].keys[LIMIT]))]
+        return [("a person's total was cut to", str(answers[0].keys[LIMIT]))]
 
-    def facts(self, plan: ClippedTotalPlan, rows: Sequence[Answer], level: float) -> list[tuple[str, str]]:
+    def facts(self, plan: ClippedTotalPlan, answers: Sequence[Answer], level: float) -> list[tuple[str, str]]:
         return [
-            *self.answered_facts(rows, level),
+            *self.answered_facts(answers, level),
             (
                 "limits that were tried",
                 f"powers of two, {plain_number(self.limit(0))} to {plain_number(self.limit(-1))}",

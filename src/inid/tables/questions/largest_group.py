@@ -135,7 +135,7 @@ class LargestGroup(CountingQuestion, Question):
 
     @property
     def range(self) -> int:
-        """The range of the changes that one unit makes in the counts: see the table in `choosing`."""
+        """The range of the changes that one unit makes in the counts: see the table above."""
         once = 1 if self.people or self.person is None else self.person.max_rows
         return 2 * once if self.neighbours == "replace" else once
 
@@ -190,14 +190,18 @@ class LargestGroup(CountingQuestion, Question):
     def blocks(self, estimates: Sequence[Estimate], labels: KeyLabels) -> list[EstimateBlock]:
         return []
 
-    def answered_facts(self, rows: Sequence[Answer | Estimate], level: float) -> list[tuple[str, str]]:
+    def answered_facts(self, answers: Sequence[Answer | Estimate], level: float) -> list[tuple[str, str]]:
         """The group, and how much smaller than the largest it is at most."""
-        reach = f"{rows[0].keys[WITHIN]}, with probability {100 * level:.4g} %"
-        return [("the largest group", rows[0].groups), ("short of the largest by at most", reach)]
+        reach = f"{answers[0].keys[WITHIN]}, with probability {100 * level:.4g} %"
+        return [("the largest group", answers[0].groups), ("short of the largest by at most", reach)]
 
-    def facts(self, plan: LargestGroupPlan, rows: Sequence[Answer], level: float) -> list[tuple[str, str]]:
+    def facts(self, plan: LargestGroupPlan, answers: Sequence[Answer], level: float) -> list[tuple[str, str]]:
         chosen = f"{len(self.groups):,} groups by {', '.join(self.by)}, by the number of {self.counting}"
-        return [*self.answered_facts(rows, level), ("chosen from", chosen), *view_facts(self.view, self.answer_keys())]
+        return [
+            *self.answered_facts(answers, level),
+            ("chosen from", chosen),
+            *view_facts(self.view, self.answer_keys()),
+        ]
 
     def answer_keys(self) -> Mapping[str, Sequence[Key]]:
         return self.by

@@ -268,11 +268,8 @@ class PartitionSelectionResult(Result):
         return short_table(self.answers, head, self.level) + (f"\n{note}" if near else "")
 
     def _answers_record(self) -> dict[str, Any]:
-        return self._found_record | super()._answers_record()
-
-    @property
-    def _found_record(self) -> dict[str, Any]:
-        return {"found": list(self.keys), "threshold": self.plan.threshold}
+        found = {"found": list(self.keys), "threshold": self.plan.threshold}
+        return found | super()._answers_record()
 
 
 # Keys that nobody listed as a kind of question: planned, counted inside the engine, cut at the threshold, shown.
@@ -482,11 +479,11 @@ class PartitionSelection(CountingQuestion, Question):
         block = EstimateBlock(self.statistic, "", (Dimension(self.column, levels),), tuple(estimates))
         return [block] if estimates else []
 
-    def facts(self, plan: PartitionSelectionPlan, rows: Sequence[Answer], level: float) -> list[tuple[str, str]]:
+    def facts(self, plan: PartitionSelectionPlan, answers: Sequence[Answer], level: float) -> list[tuple[str, str]]:
         near = "a key with a star may have a smaller count than its range says: small counts appear by chance"
         return [
             ("keys", f"those of {self.column} whose noisy count is at least {plain_number(plan.threshold)}"),
-            ("near the threshold", near if any(row.keys[NEAR] for row in rows) else ""),
+            ("near the threshold", near if any(row.keys[NEAR] for row in answers) else ""),
             ("keys of one person", f"at most {self.contribution.most_keys:,} count"),
             ("hidden", f"a key that only one person has appears with probability {plan.delta:g} at most"),
             ("left out", f"rows without a {self.column}"),

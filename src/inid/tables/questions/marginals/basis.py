@@ -71,7 +71,7 @@ def contrast_matrix(size: int) -> Whole:
 class _Halves(NamedTuple):
     """The contrasts of ranges that were halved equally often: they do not overlap, and come in order."""
 
-    rows: Whole
+    members: Whole
     cuts: Whole
     factors: Whole
 
@@ -80,8 +80,10 @@ class _Halves(NamedTuple):
 def _levels(size: int) -> tuple[_Halves, ...]:
     splits = _splits(size)
     depths = splits[:, 5]
-    rows = [np.flatnonzero(depths == depth) for depth in range(int(depths.max(initial=-1)) + 1)]
-    return tuple(_Halves(row, splits[row, :3], np.stack([splits[row, 4], -splits[row, 3]], axis=1)) for row in rows)
+    members = [np.flatnonzero(depths == depth) for depth in range(int(depths.max(initial=-1)) + 1)]
+    return tuple(
+        _Halves(each, splits[each, :3], np.stack([splits[each, 4], -splits[each, 3]], axis=1)) for each in members
+    )
 
 
 def contrasted(table: Floats, axis: int) -> Floats:
@@ -92,9 +94,9 @@ def contrasted(table: Floats, axis: int) -> Floats:
     # One level of halves after the other; a line of zeros closes the last range.
     lines = np.concatenate([np.moveaxis(table, axis, 0), np.zeros((1, *np.delete(table.shape, axis)))])
     contrasts = np.empty((size - 1, *lines.shape[1:]))
-    for rows, cuts, factors in _levels(size):
-        sums = np.add.reduceat(lines, cuts.reshape(-1), axis=0).reshape(len(rows), 3, *lines.shape[1:])
-        contrasts[rows] = np.einsum("kh,kh...->k...", factors.astype(np.float64), sums[:, :2])
+    for members, cuts, factors in _levels(size):
+        sums = np.add.reduceat(lines, cuts.reshape(-1), axis=0).reshape(len(members), 3, *lines.shape[1:])
+        contrasts[members] = np.einsum("kh,kh...->k...", factors.astype(np.float64), sums[:, :2])
     return np.moveaxis(contrasts, 0, axis)
 
 
@@ -106,8 +108,8 @@ def _spread(block: Floats, size: int, axis: int) -> Floats:
         return np.moveaxis(np.tensordot(back, block, axes=(1, axis)), 0, axis)
     lines = np.moveaxis(block, axis, 0)
     cells = np.zeros((size, *lines.shape[1:]))
-    for rows, cuts, factors in _levels(size):
-        halves = np.einsum("kh,k...->kh...", factors / squares[rows, None], lines[rows])
+    for members, cuts, factors in _levels(size):
+        halves = np.einsum("kh,k...->kh...", factors / squares[members, None], lines[members])
         lengths = np.diff(cuts, axis=1).reshape(-1)
         places = np.repeat(cuts[:, :2].reshape(-1) - (np.cumsum(lengths) - lengths), lengths) + np.arange(lengths.sum())
         cells[places] += np.repeat(halves.reshape(-1, *lines.shape[1:]), lengths, axis=0)

@@ -245,7 +245,7 @@ class Marginals(MarginalsQuestion, Question):
         parts = (part.reshape(-1).tolist() for part in (table.estimate, table.lower, table.upper, table.std))
         return [Total(*four) for four in zip(*parts, strict=True)]
 
-    def facts(self, plan: MarginalsPlan, rows: Sequence[Answer], level: float) -> list[tuple[str, str]]:
+    def facts(self, plan: MarginalsPlan, answers: Sequence[Answer], level: float) -> list[tuple[str, str]]:
         what = "statistics by tables" if self.summed else "tables of counts"
         groups = [f"{name}: {listed_keys(self.domains.keys[name])}" for name in self.columns]
         return [

@@ -250,11 +250,11 @@ class MarginalsPlan(Plan):
     def in_words(self) -> str:
         wording, number = self.numbers, self.question.asked
         worst = np.argsort(-wording.std / wording.tolerance, kind="stable")[:_WORST].tolist()
-        rows = [["table", "cells", "tolerance", "expected std", "equal split", "share"]]
+        cells = [["table", "cells", "tolerance", "expected std", "equal split", "share"]]
         for table in self._entries(range(number) if number <= _WORST else worst):
             numbers = (table.tolerance, table.std, table.spr)
-            rows.append([table.label, str(table.cells), *(f"{n:.4g}" for n in numbers), f"{table.share:.4f}"])
-        lines = aligned(rows, left=1)
+            cells.append([table.label, str(table.cells), *(f"{n:.4g}" for n in numbers), f"{table.share:.4f}"])
+        lines = aligned(cells, left=1)
         if number > _WORST:
             ends = f"{wording.std.min():.4g} to {wording.std.max():.4g}"
             lines.append(f"... the worst {_WORST} of {number} tables; expected std {ends}")
@@ -320,10 +320,10 @@ def block_variances(question: MarginalsQuestion, noise: NoisePlan) -> Floats:
     work, coordinates = question.workload, question.coordinates
     if noise.sensitivity.kind != "ellipsoid":
         return np.asarray(1 / precisions(work, math.sqrt(2.0) * question.scales(noise)))
-    rows = coordinates.rows_of(noise.sensitivity)
-    if rows is None:
+    runs = coordinates.rows_of(noise.sensitivity)
+    if runs is None:
         raise GuaranteeError("the set of the plan has other coordinates than the residuals of these tables.")
-    variances, scales = np.zeros(len(work.blocks)), question.scales(noise)[rows]
+    variances, scales = np.zeros(len(work.blocks)), question.scales(noise)[runs]
     for alike in coordinates.order.alike:
         variances[alike.blocks] = (np.square(alike.of_runs(scales)) / alike.lengths[:, None]).max(axis=0)
     return variances

@@ -233,7 +233,7 @@ class MarginalsResult(Result):
         what = "tables of counts" if not self.question.summed else "statistics by tables"
         head = f"{len(asked)} {what} under {self.plan.budget}"
         head += "" if self.private else NOT_PRIVATE
-        rows = [["table", "cell", "estimate", "interval", "std"]]
+        shown = [["table", "cell", "estimate", "interval", "std"]]
         for statistic in asked:
             published = self._tables.published(statistic)
             cells = product(*(self.question.domains.levels(column) for column in statistic.table))
@@ -243,13 +243,13 @@ class MarginalsResult(Result):
             )
             for cell, value, low, high, std in zip(cells, *numbers, strict=True):
                 ends = f"[{low:.6g}, {high:.6g}]"
-                rows.append([statistic.label, ", ".join(map(str, cell)), f"{value:.6g}", ends, f"{std:.4g}"])
-                if len(rows) > _SHOWN:
+                shown.append([statistic.label, ", ".join(map(str, cell)), f"{value:.6g}", ends, f"{std:.4g}"])
+                if len(shown) > _SHOWN:
                     break
-            if len(rows) > _SHOWN:
+            if len(shown) > _SHOWN:
                 break
-        more = int(self.question.workload.statistic_cells.sum()) - len(rows) + 1
-        return "\n".join([head, *aligned(rows, left=2), *([f"... and {more} more cells"] if more else [])])
+        more = int(self.question.workload.statistic_cells.sum()) - len(shown) + 1
+        return "\n".join([head, *aligned(shown, left=2), *([f"... and {more} more cells"] if more else [])])
 
     @cached_property
     def _tables(self) -> TableAnswers:

@@ -274,9 +274,9 @@ class Residuals:
         """The ellipsoid, after its proof; neighbouring runs of one radius are one row of it."""
         radii = self.radii if self.rows == 1 else np.nextafter(self.radii * float(self.rows), np.inf)
         first = np.flatnonzero(np.append(True, radii[1:] != radii[:-1]))
-        rows = np.append(np.zeros(self.public_totals), radii[first])
+        limits = np.append(np.zeros(self.public_totals), radii[first])
         counts = np.append(np.ones(self.public_totals, int), np.add.reduceat(self.counts, first))
-        return Sensitivity.ellipsoid(rows, counts=counts, neighbours=self.neighbours)
+        return Sensitivity.ellipsoid(limits, counts=counts, neighbours=self.neighbours)
 
     @property
     def public_totals(self) -> int:
@@ -287,10 +287,10 @@ class Residuals:
         """Whether an ellipsoid in these coordinates, whatever its radii, holds every difference."""
         if sensitivity.kind != "ellipsoid" or sensitivity.neighbours != self.neighbours:
             return False
-        rows = self.rows_of(sensitivity)
-        if rows is None or sensitivity.limits[: self.public_totals].any():
+        runs = self.rows_of(sensitivity)
+        if runs is None or sensitivity.limits[: self.public_totals].any():
             return False
-        radii = sensitivity.limits[rows]
+        radii = sensitivity.limits[runs]
         # Divided and rounded down: what is proved for these radii holds for those times m.
         radii = np.nextafter(radii / self.rows, 0) if self.rows > 1 else radii
         try:

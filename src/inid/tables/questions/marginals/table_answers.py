@@ -93,7 +93,7 @@ def fieller(
     bounds: tuple[float, float],
     parts: tuple[Channels, Channels],
 ) -> tuple[Floats, Floats]:
-    """The interval of S / N, cell by cell (Fieller, as in `ratio_intervals`)."""
+    """The interval of S / N, cell by cell (Fieller, as in `intervals`)."""
     if noise.mechanism == "gaussian":
         z = -float(ndtri((1 - level) / 2)) * _ROUNDING
         return gaussian_ends(sums, numbers, z, bounds)

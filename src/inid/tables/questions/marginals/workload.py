@@ -107,8 +107,8 @@ class Workload:
     def block_numbers(self) -> dict[tuple[int, ...], int]:
         """The number of each block, by its channel and then its attributes."""
         lengths = self.widths(self.blocks).tolist()
-        rows = zip(self.blocks.tolist(), lengths, strict=True)
-        return {tuple(row[: length + 1]): block for block, (row, length) in enumerate(rows)}
+        blocks = zip(self.blocks.tolist(), lengths, strict=True)
+        return {tuple(row[: length + 1]): block for block, (row, length) in enumerate(blocks)}
 
     @cached_property
     def of_blocks(self) -> "Workload":
@@ -117,9 +117,9 @@ class Workload:
 
     def numbers_of(self, channel: int, blocks: Places) -> Places:
         """The numbers of those blocks of a channel that have the attributes of these, which may be of another."""
-        rows = np.full((len(blocks), self.blocks.shape[1]), -1, dtype=np.intp)
-        rows[:, : blocks.shape[1]], rows[:, 0] = blocks, channel
-        _, which = distinct_rows(np.concatenate([self.blocks, rows]), len(self.sizes))
+        padded = np.full((len(blocks), self.blocks.shape[1]), -1, dtype=np.intp)
+        padded[:, : blocks.shape[1]], padded[:, 0] = blocks, channel
+        _, which = distinct_rows(np.concatenate([self.blocks, padded]), len(self.sizes))
         return np.argsort(which[: len(self.blocks)])[which[len(self.blocks) :]]
 
     @staticmethod
@@ -209,12 +209,12 @@ def _subsets(width: int) -> list[tuple[int, ...]]:
 def _inside(asked: Places, chosen: tuple[int, ...], extended: Floats) -> tuple[Places, Places, Floats]:
     """The blocks at the chosen positions of every table that has them all, and the product of the sizes left out."""
     columns = np.array(chosen, dtype=np.intp) + 1
-    rows = np.flatnonzero((asked[:, columns] >= 0).all(axis=1))
-    subset = np.full((rows.size, asked.shape[1]), -1, dtype=np.intp)
-    subset[:, 0] = asked[rows, 0]
-    subset[:, 1 : columns.size + 1] = asked[rows[:, None], columns[None, :]]
-    left = np.delete(asked[rows], np.append(0, columns), axis=1)
-    return subset, rows, extended[left].prod(axis=1)
+    holders = np.flatnonzero((asked[:, columns] >= 0).all(axis=1))
+    subset = np.full((holders.size, asked.shape[1]), -1, dtype=np.intp)
+    subset[:, 0] = asked[holders, 0]
+    subset[:, 1 : columns.size + 1] = asked[holders[:, None], columns[None, :]]
+    left = np.delete(asked[holders], np.append(0, columns), axis=1)
+    return subset, holders, extended[left].prod(axis=1)
 
 
 def distinct_rows(subsets: Places, values: int) -> tuple[Places, Places]:
