@@ -14,7 +14,7 @@ import inid
 from inid.noise import BlockLaw
 from inid.planning import StaircasePlan
 from inid.planning.staircase_law import product_below
-from inid.planning.staircase_plan import ratio_up
+from inid.planning.staircase_plan import ratio_up, staircase_plan
 
 S = inid.Sensitivity
 
@@ -193,13 +193,17 @@ def test_wrong_forms_are_refused_and_would_break_the_promise():
         of_blocks(beside, 1.0, [((0,), law([1], 1.0)), ((1,), law([1], 1.0))]).verify()
 
 
-def test_noise_times_two_leaves_parity_bare():
-    """Linear maps: noise 2 T on a whole number shows whether it is even, so maps other than unimodular ones leak."""
-    one = law([1], 1.0)
-    even = {2 * t + 0 for t in range(-50, 51)}
-    odd = {2 * t + 1 for t in range(-50, 51)}
-    assert not even & odd  # no output is possible for both of two neighbours
-    assert one.steps_to((1,)) - one.steps_to((0,)) == 1
+def test_noise_in_steps_of_two_shows_no_parity():
+    """J4, linear maps: noise 2 T on a whole number would show whether it is even. Answers are rounded first."""
+    plan = staircase_plan(S.box([1.0]), inid.PureDP(1.0), steps=np.array([2.0]))
+    assert [law.reaches for _, law in plan.drawn] == [(1,)]
+    draws = {value: inid.release(np.full(1, value), plan).values[0] for value in (3.0, 4.0, 5.0)}
+    assert all(drawn % 2 == 0 for drawn in draws.values())
+    with inid.testing.unsafe_no_noise():
+        rounded = {value: inid.release(np.full(1, value), plan).values[0] for value in draws}
+    assert rounded == {3.0: 4.0, 4.0: 4.0, 5.0: 6.0}  # neighbours are one step apart at most
+    wrong = {value: value + drawn - rounded[value] for value, drawn in draws.items()}  # the same noise, not rounded
+    assert [drawn % 2 for drawn in wrong.values()] == [1, 0, 1]
 
 
 def test_a_plan_of_fewer_moves_does_not_verify_for_more():
