@@ -20,7 +20,7 @@ from inid.arguments import Floats, choice
 from inid.errors import ArgumentError, BudgetError
 from inid.learn.bounds import Bounds, clip_to_bounds, one_hot_groups, read_bounds
 from inid.learn.inputs import Labels, Matrix, read_labels, read_matrix
-from inid.learn.not_private_steps import readers_around, warn_of_readers
+from inid.learn.not_private_steps import readers_around, refuse_to_send_ledgers, warn_of_readers
 from inid.learn.parameters import estimator, read_keywords
 from inid.learn.significance import noise_diagnosis, warn_of_noise
 from inid.mechanisms import MechanismChoice
@@ -119,9 +119,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         self._clones = clone._family = clones
         clone._pays_into = self._pays_into
         clone._readers = readers_around(self)  # a wrapper may fit the clone in another thread or process
+        refuse_to_send_ledgers()
         return clone
 
     def __sklearn_tags__(self) -> Any:
+        refuse_to_send_ledgers()  # a wrapper that clones elsewhere asks for tags here
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.input_tags.allow_nan = True  # mapped to a public value, record by record

@@ -124,10 +124,12 @@ def release_target_summary(
     target: Floats, weights: Floats | None, draw: Callable[[Floats, int], Floats], noise: Floats, rows: float
 ) -> PreliminaryRelease:
     """Release the cells, then the mean."""
-    each = np.ones(len(target)) if weights is None else weights
     shares = np.where(np.isnan(target), 0.0, np.clip(target, 0.0, 1.0))
     cell = np.clip(-np.frexp(np.maximum(shares, 0.5**CELLS))[1], 0, CELLS - 1)
-    counts = np.array([exact_entries(np.where(cell == at, each, 0.0))[0] for at in range(CELLS)])
+    if weights is None:
+        counts = np.bincount(cell, minlength=CELLS).astype(np.float64)
+    else:
+        counts = np.array([exact_entries(np.where(cell == at, weights, 0.0))[0] for at in range(CELLS)])
     spread = float(noise[CELLS]) / rows / 2
     limit = truncation_limit(draw(counts, 0) / rows, float(noise[0]) / rows, spread)
     total = draw(signed_sum(shares / limit, weights), CELLS)
