@@ -170,6 +170,9 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         self.coef_ = solution.coefficients[0]
         self.intercept_ = float(solution.intercepts[0]) + begun(solution.preliminary) + math.log(solution.calibration)
         self.plan_, self.private_, self.noise_chance_ = solution.plan, solution.private, solution.chance
+        released, half = solution.preliminary, (1 - low / high) / 2
+        mean = (released.mean * released.limit - low / high) / half - 1
+        self._remark_bounds(released.columns, (mean, released.spread * released.limit / half))
         self.shrinkage_ = np.array([solution.shrinkage])
         if paid is not None:
             calibrated = math.log(solution.calibration) if self._moved else 0.0

@@ -75,6 +75,7 @@ class StandardisedColumns:
     contraction: Floats  # of an error, by one step
     smaller: Floats
     variances: Floats
+    means: tuple[Floats, Floats]  # in units of the bounds, as measured, and their noise: NaN where one-hot
 
 
 def standardise_columns(
@@ -97,6 +98,8 @@ def standardise_columns(
     moves their sum by about the root of the number of columns times that.
     """
     mean, square = posterior_column_means(column_means, noise)
+    spreads = np.where(hot | (not intercept), math.nan, noise[: len(square)])  # without a centre -1 and 1 are no bounds
+    means = column_means[: len(square)], spreads
     if intercept:
         mean = np.where(hot, 0.0, mean)
         square = np.maximum(square - mean**2, 0.0)
@@ -111,7 +114,7 @@ def standardise_columns(
         smaller = np.append(np.where(hot, 1.0, np.exp2(np.ceil(np.log2(size)))), constant)
     M = curvature * np.append(square, constant)
     floor = np.maximum(M, damping * spread * (1.0 if steep else smaller))
-    return StandardisedColumns(floor, units, 1 - M / floor, smaller, square)
+    return StandardisedColumns(floor, units, 1 - M / floor, smaller, square, means)
 
 
 def target_shares(budget: Budget, rows: int | None, *, laplace: bool, intercept: bool) -> tuple[float, ...]:
