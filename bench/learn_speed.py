@@ -3,8 +3,10 @@
 Ridge on California beside scikit-learn's, logistic regression on Adult and Electricity beside diffprivlib's (on columns
 scaled to [0, 1] beforehand; Adult as one-hot columns), which lives in an environment of its own: set INID_BENCH_PYTHON
 to an interpreter that can import it. Adult is also fitted from its strings, by `PublicCategories` and the classifier.
+Then logistic and Poisson regression of a million made-up rows of ten columns, the latter beside scikit-learn's.
 
     python -m bench.learn_speed
+    python -m bench.learn_speed million           some of electricity, adult, million
 """
 
 import os
@@ -20,7 +22,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from sklearn.linear_model import Ridge
+import pandas as pd
+from sklearn.linear_model import PoissonRegressor, Ridge
 
 import inid
 from bench._result_table import ResultTable
@@ -65,12 +68,27 @@ def ridge(table: ResultTable) -> None:
     show(table, "ridge, California", "scikit-learn", one, two)
 
 
-def logistic(table: ResultTable, title: str) -> None:
+def million() -> tuple[Task, np.ndarray]:
+    """A million rows with labels, and counts for them."""
+    rng, w = np.random.default_rng(0), np.linspace(-1, 1, 10)
+    X = rng.uniform(0, 1, (10**6, 10))
+    labels = (rng.random(len(X)) < 1 / (1 + np.exp(-(X - 0.5) @ w * 3))).astype(int)
+    counts = rng.poisson(np.exp(0.5 + (X - 0.5) @ w)).astype(float)
+    return Task(pd.DataFrame(X), labels, (np.zeros(10), np.ones(10))), counts
+
+
+def poisson(table: ResultTable, task: Task, counts: np.ndarray) -> None:
+    X, plain = task.encoded, PoissonRegressor()
+    model = learn.PrivatePoissonRegressor(budget=BUDGET, bounds=task.bounds, bounds_y=(0, 30))
+    one, two = in_turns([lambda: model.fit(X, counts)], lambda: seconds(lambda: plain.fit(X, counts)))
+    show(table, "Poisson, million", "scikit-learn", one, two)
+
+
+def logistic(table: ResultTable, title: str, task: Task) -> None:
     python = os.environ.get("INID_BENCH_PYTHON")
     if not python:
         print(f"{title}: skipped, INID_BENCH_PYTHON names no interpreter that has diffprivlib.")
         return
-    task = TASKS[title]()
     low, high = task.ranges
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "data.npz"
@@ -113,8 +131,13 @@ def main() -> None:
         command="python -m bench.learn_speed",
     ) as table:
         ridge(table)
-        for title in [one for one in sys.argv[1:] if one in TASKS] or ("electricity", "adult"):
-            logistic(table, title)
+        titles = sys.argv[1:] or ["electricity", "adult", "million"]
+        for title in [one for one in titles if one in TASKS]:
+            logistic(table, title, TASKS[title]())
+        if "million" in titles:
+            task, counts = million()
+            logistic(table, "million", task)
+            poisson(table, task, counts)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import pytest
 import scipy.special
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multioutput import MultiOutputRegressor
 from sklearn.pipeline import make_pipeline
 
 import inid
@@ -178,6 +179,29 @@ def test_a_search_in_other_processes_warns_in_this_one(jobs):
     model = clone(learn.PrivateRidge(**LASSO))
     assert spending(lambda: GridSearchCV(model, grid, cv=2, n_jobs=jobs, refit=False).fit(X, Y))
     assert spending(lambda: cross_val_score(learn.PrivateRidge(**LASSO), X, Y, cv=3, n_jobs=jobs))
+
+
+ROUTED = {
+    "search": lambda model, ledger: GridSearchCV(model, {"alpha": [0.1, 0.2]}, cv=2, n_jobs=2).fit(X, Y, ledger=ledger),
+    "scores": lambda model, ledger: cross_val_score(model, X, Y, cv=2, n_jobs=2, params={"ledger": ledger}),
+    "outputs": lambda model, ledger: MultiOutputRegressor(model, n_jobs=2).fit(X, np.c_[Y, Y], ledger=ledger),
+    "pipeline": lambda model, ledger: cross_val_score(
+        make_pipeline(learn.BoundsScaler((-1, 1)), model), X, Y, cv=2, n_jobs=2, params={"privateridge__ledger": ledger}
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::inid.learn.NotPrivateStepWarning", "ignore::inid.learn.NoisyFitWarning")
+@pytest.mark.parametrize("fit", ROUTED.values(), ids=ROUTED)
+def test_a_ledger_is_not_sent_to_other_processes_and_nothing_is_charged(fit):
+    """By default n_jobs means processes; with threads, or one job, the same call is counted."""
+    ledger, model = inid.Ledger(total=inid.ApproxDP(100.0, 1e-4)), learn.PrivateRidge(**LASSO)
+    with pytest.raises(inid.ArgumentError, match=r"n_jobs=2 would send the ledger.*leave out n_jobs"):
+        fit(model, ledger)
+    assert not ledger.history()
+    with joblib.parallel_config(backend="threading"):
+        fit(model, ledger)
+    assert ledger.history()
 
 
 def test_with_a_ledger_a_search_in_threads_is_counted_and_silent_of_spending():

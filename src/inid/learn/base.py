@@ -20,9 +20,9 @@ from inid.arguments import Floats, choice
 from inid.errors import ArgumentError, BudgetError
 from inid.learn.bounds import Bounds, clip_to_bounds, one_hot_groups, read_bounds
 from inid.learn.inputs import Labels, Matrix, read_labels, read_matrix
-from inid.learn.not_private_steps import readers_around, warn_of_readers
+from inid.learn.not_private_steps import readers_around, refuse_to_send_ledgers, warn_of_readers
 from inid.learn.parameters import estimator, read_keywords
-from inid.learn.significance import noise_diagnosis, warn_of_noise
+from inid.learn.significance import at_a_bound, noise_diagnosis, warn_of_noise
 from inid.mechanisms import MechanismChoice
 from inid.planning import NoisePlan, StaircasePlan, plan_independent
 from inid.promises import Budget, PureDP
@@ -33,6 +33,7 @@ _HOSTS = ("inid", "sklearn", "joblib", "contextlib")
 _OF_THIS_PROCESS = ("_pays_into", "_clones", "_family", "_counted", "_readers")
 _RELATIONS: tuple[Neighbours, ...] = ("zero_out", "add_remove", "replace")
 _SHOWN = 12
+_NEARLY = 0.001  # of half the bounds: with less noise than that, a mean is at a bound if it is as near as with that
 
 
 class RepeatedSpendingWarning(UserWarning):
@@ -119,9 +120,11 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         self._clones = clone._family = clones
         clone._pays_into = self._pays_into
         clone._readers = readers_around(self)  # a wrapper may fit the clone in another thread or process
+        refuse_to_send_ledgers()
         return clone
 
     def __sklearn_tags__(self) -> Any:
+        refuse_to_send_ledgers()  # a wrapper that clones elsewhere asks for tags here
         tags = super().__sklearn_tags__()
         tags.non_deterministic = True
         tags.input_tags.allow_nan = True  # mapped to a public value, record by record
@@ -159,6 +162,23 @@ class PrivateEstimator(BaseEstimator):  # type: ignore[misc]
         if not getattr(self, "_counted", False):
             self._count_fit(ledger)
         self._counted = False
+
+    def _remark_bounds(self, columns: tuple[Floats, Floats] | None, target: tuple[float, float] | None = None) -> None:
+        """Keep what is to be told where released means are bounds: (means, noise) in units of bounds, as measured.
+
+        Of columns it is told if half of them are there, or nearly: a few that are nearly always 0 spoil no model of
+        many. NaN stands for the noise of a column that has no such bounds.
+        """
+        told: list[str | None] = []
+        if columns is not None:
+            names = getattr(self, "feature_names_in_", [f"column {at}" for at in range(self.n_features_in_)])
+            pairs = np.transpose([columns[0], np.maximum(columns[1], _NEARLY)])[:, :, None]
+            told = [at_a_bound([name], *pair) for name, pair in zip(names, pairs, strict=True)]
+            if 2 * sum(one is not None for one in told) < np.isfinite(columns[1]).sum():
+                told = []
+        if target is not None:
+            told.append(at_a_bound(["the target"], *np.transpose([target])))
+        self._remark = self._remark or next((one for one in told if one is not None), None)
 
     def _results(self) -> list[str]:
         """The names of the results of a fit, by scikit-learn's convention."""

@@ -28,6 +28,7 @@ from inid.learn.bounds import Bounds, clip_to_bounds, deviations, read_bounds
 from inid.learn.curvature import PaidInference, Slopes
 from inid.learn.descent.coordinate_descent import Descent
 from inid.learn.descent.objective import (
+    CHUNK,
     DescentResult,
     Loss,
     Objective,
@@ -144,11 +145,12 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
             return start(preliminary) + math.log(high * self._limit(preliminary))  # 0 without an intercept
 
         def predictions(values: Floats, result: DescentResult) -> Floats:
-            logarithms = (
-                row_products(clip_to_bounds(values, *bounds_read), result.coefficients[0]) + result.intercepts[0]
-            )
-            means = np.clip(exponentials(logarithms + begun(result.preliminary)), low, high)
-            return np.asarray(means / (high * result.preliminary.limit))
+            means, unit = np.empty(len(values)), high * result.preliminary.limit
+            for rows in (slice(start, start + CHUNK) for start in range(0, len(values), CHUNK)):
+                part = row_products(clip_to_bounds(values[rows], *bounds_read), result.coefficients[0])
+                logarithms = part + result.intercepts[0] + begun(result.preliminary)
+                means[rows] = np.clip(exponentials(logarithms), low, high) / unit
+            return means
 
         objective = Objective(
             lambda preliminary: [self._loss(entries() / self._limit(preliminary), start(preliminary), low / high)],
@@ -168,6 +170,9 @@ class _LogLinear(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         self.coef_ = solution.coefficients[0]
         self.intercept_ = float(solution.intercepts[0]) + begun(solution.preliminary) + math.log(solution.calibration)
         self.plan_, self.private_, self.noise_chance_ = solution.plan, solution.private, solution.chance
+        released, half = solution.preliminary, (1 - low / high) / 2
+        mean = (released.mean * released.limit - low / high) / half - 1
+        self._remark_bounds(released.columns, (mean, released.spread * released.limit / half))
         self.shrinkage_ = np.array([solution.shrinkage])
         if paid is not None:
             calibrated = math.log(solution.calibration) if self._moved else 0.0

@@ -378,7 +378,8 @@ def read_sample_weight(
     if most is None:
         raise ArgumentError(
             "sample_weight needs max_weight, the largest weight that a row may have, which is never read from the "
-            "data: pass max_weight= to the estimator; larger weights are clipped to it."
+            "data: pass max_weight= to the estimator; larger weights are clipped to it. (An ensemble that bags passes "
+            "how often it drew each row: max_weight=5, say.)"
         )
     bound = real("max_weight", most, above=0, cure="pass the largest weight that a row may have")
     column = np.full(data.shape[0], sample_weight) if isinstance(sample_weight, numbers.Real) else sample_weight

@@ -160,6 +160,9 @@ class PrivateKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEsti
         sizes, noisy = np.maximum(counts[:, 0], least), scales[-1] * (math.sqrt(2) if mechanism == "laplace" else 1.0)
         self._noise_diagnosis = centres_diagnosis(centres, sizes, units.unit, noisy[:-1], float(noisy[-1]))
         self._n_features_out = clusters
+        total = max(float(counts.sum()), 1.0)
+        spread = np.where(plain, np.hypot(noisy[:-1], noisy[-1]) * math.sqrt(clusters) / total, math.nan)
+        self._remark_bounds((sums[:, :-1].sum(axis=0) / total, spread))
         warn_of_noise(self)
         return self
 

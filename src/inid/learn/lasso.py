@@ -123,6 +123,7 @@ class PrivateLasso(LinearModel):
             weights=weights,
         )
         result = descent.run(data, objective, ledger).keep(self)
+        self._remark_bounds(result.preliminary.columns)
         self.coef_, self.intercept_ = result.coefficients[0], float(result.intercepts[0])
 
     def _learn_table(self, table: Table, target: str, ledger: Ledger | None) -> None:

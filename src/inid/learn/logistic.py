@@ -115,6 +115,7 @@ class PrivateLogisticRegression(PrivateClassifier):
         else:
             lost = [one == -1 for one in result.far] or [False] * len(classes)
         self._remark = without_rows(classes.tolist(), lost)
+        self._remark_bounds(result.preliminary.columns)
         self.classes_, self.coef_, self.intercept_ = classes, result.coefficients, result.intercepts
         if paid is not None:
             solved = np.append(self.coef_[0], self.intercept_[0])

@@ -265,6 +265,8 @@ class PrivateGaussianNB(PrivateClassifier):
             sums, squares = _by_column(made.values[count:], count, width, groups)
             noises = tuple(one[0] for one in _by_column(spread[count:], count, width, groups))  # alike in every class
             self.noise_chance_ = class_p_value(sums, numbers, noises[0])
+            means = np.where(plain, sums.sum(axis=0), math.nan) / numbers.sum()
+            self._remark_bounds((means, np.hypot(noises[0], spread[0]) * math.sqrt(count) / numbers.sum()))
             mean, variance = shrunk_moments(sums, squares, numbers, noises, groups)
             self.theta_ = units.centre + units.unit * mean
             self.var_ = units.unit**2 * np.clip(variance, 1e-9, 1.0)

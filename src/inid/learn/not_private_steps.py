@@ -8,10 +8,12 @@ called by is examined: it must be private, or learn nothing from values *and* tr
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
+from joblib.parallel import get_active_backend
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer, TransformedTargetRegressor
 from sklearn.ensemble import VotingClassifier, VotingRegressor
@@ -23,6 +25,9 @@ from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures
 from sklearn.utils import get_tags
+
+from inid.accounting import Ledger
+from inid.errors import ArgumentError
 
 # Containers that learn nothing themselves, and their parts. Each fits a part to all rows once, and uses nothing of the
 # data but what the parts release. RFE chooses columns by released coefficients; RFECV, a subclass, by exact scores.
@@ -131,6 +136,36 @@ def readers_around(estimator: Any, *, fitting: bool = False) -> list[str]:
             break
         readers |= dict.fromkeys(readers_of(caller))
     return [*readers]
+
+
+def refuse_to_send_ledgers() -> None:
+    """Refuse a search or an ensemble among the callers that is about to send a ledger to other processes.
+
+    It clones what it fits in this process, or asks for its tags, before anything is fitted: nothing was charged yet. A
+    ledger that is sent ends in an error of joblib's own, which does not say what to do.
+    """
+    frame = sys._getframe(1)  # noqa: SLF001 - no other way is offered
+    while frame.f_back is not None:
+        frame = frame.f_back
+        # A generator of tasks also runs in threads of joblib, later, where the caller's choice of backend is not seen.
+        if frame.f_globals.get("__name__", "").partition(".")[0] != "sklearn" or frame.f_code.co_name == "<genexpr>":
+            continue
+        local = frame.f_locals
+        jobs = local.get("n_jobs", getattr(local.get("self"), "n_jobs", None))
+        if isinstance(jobs, int) and effective_n_jobs(jobs) > 1 and any(map(_has_ledger, local.values())):
+            if getattr(get_active_backend()[0], "supports_sharedmem", False):
+                return
+            raise ArgumentError(
+                f"n_jobs={jobs} would send the ledger to other processes, and it stays in this one; nothing was "
+                'charged: leave out n_jobs, or fit inside `with joblib.parallel_config(backend="threading"):`.'
+            )
+
+
+def _has_ledger(value: object) -> bool:
+    """Whether a keyword argument of a fit is a ledger; they come in mappings, by steps and methods."""
+    if isinstance(value, Mapping):
+        return any(map(_has_ledger, value.values()))
+    return isinstance(value, Ledger)
 
 
 def warn_of_readers(readers: list[str], stacklevel: int) -> None:

@@ -138,7 +138,7 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         self.plan_, self.release_, self.private_ = noise, noisy, noisy.private
         rows = max(float(noisy.values[-1]), 2.0) if secret else float(most)
         self.n_rows_, self.row_norm_ = rows, norm
-        self._decompose(noisy.values / rows, rows, width, components, middle)
+        self._decompose(noisy.values / rows, rows, width, components, middle, ends)
         self._clip_bounds = ends
         warn_of_noise(self)
         return self
@@ -153,7 +153,15 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         centred = outside_groups(width, one_hot_groups(self.bounds)) & bool(self.center)
         return (lower, upper), np.where(centred, lower / 2 + upper / 2, 0.0)
 
-    def _decompose(self, means: Floats, rows: float, width: int, components: int, middle: Floats) -> None:
+    def _decompose(
+        self,
+        means: Floats,
+        rows: float,
+        width: int,
+        components: int,
+        middle: Floats,
+        ends: tuple[Floats, Floats] | None,
+    ) -> None:
         """The leading eigenvectors of the released moments about the middle, divided by the number of rows."""
         products = width * (width + 1) // 2
         matrix = symmetric(means[:products], width)
@@ -161,6 +169,10 @@ class PrivatePCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NoisyEstimat
         values, vectors = np.linalg.eigh(matrix - np.outer(mean, mean))
         self.mean_ = middle + mean
         spread = self.plan_.std[:products] / rows
+        if self.center and ends is not None:
+            half, noise = (ends[1] - ends[0]) / 2, self.plan_.std[products : products + width] / rows
+            plain = outside_groups(width, one_hot_groups(self.bounds))
+            self._remark_bounds((mean / half, np.where(plain, noise / half, math.nan)))
         self._noise_diagnosis = components_diagnosis(values[::-1], components, float(np.median(spread)))
         values, total = np.maximum(values[::-1][:components], 0.0), float(np.maximum(values, 0.0).sum())
         self.components_ = np.ascontiguousarray(vectors[:, ::-1][:, :components].T)

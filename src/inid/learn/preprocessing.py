@@ -18,6 +18,7 @@ from inid.learn.bounds import Bounds, EncodedBounds, clip_to_bounds, read_bounds
 from inid.learn.inputs import entries, read_matrix, read_rows, remember_columns
 from inid.learn.parameters import estimator
 from inid.learn.public_units import MOST_ROWS, Units, column_sensitivity, cover_answers, exact_columns
+from inid.learn.significance import warn_of_noise
 from inid.planning import plan, plan_independent
 from inid.promises import Budget, PureDP
 from inid.releasing import release
@@ -128,6 +129,8 @@ class PrivateStandardScaler(OneToOneFeatureMixin, TransformerMixin, NoisyEstimat
         self.var_ = units.unit**2 * np.clip(averages[width:] - mean**2, np.minimum(spread, 1.0), 1.0)
         self.scale_ = np.sqrt(self.var_)
         self.bounds_ = tuple((end - self.mean_) / self.scale_ for end in self._clip_bounds)
+        self._remark_bounds((averages[:width], noise.std[:width] / known))
+        warn_of_noise(self)
         return self
 
     def transform(self, X: Any) -> Floats:

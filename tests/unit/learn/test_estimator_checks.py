@@ -4,6 +4,7 @@ What remains impossible is listed with its reason.
 """
 
 import warnings
+from pathlib import Path
 
 import pytest
 from sklearn.utils.estimator_checks import check_estimator
@@ -30,6 +31,7 @@ REPEATED = {f"check_sample_weight_equivalence_on_{kind}_data": _TWICE for kind i
 _GRID = "sums are of whole numbers on a grid for the number of rows, and z times its weight is rounded to it"
 ON_A_GRID = {f"check_sample_weight_equivalence_on_{kind}_data": _GRID for kind in ("dense", "sparse")}
 FROM_MOMENTS = WITH_TARGET | WEIGHTED | ON_A_GRID
+DOCUMENTED = (Path(__file__).parents[3] / "docs" / "learn" / "choosing.md").read_text(encoding="utf-8")
 # Only with noise: `check_fit_idempotent`, `check_supervised_y_2d`, `check_regressors_int`,
 # `check_regressor_data_not_an_array` (and those that scikit-learn skips for estimators tagged non-deterministic)
 # compare two fits of the same data.
@@ -84,5 +86,6 @@ def test_scikit_learns_checks_pass_but_for_those_listed(estimator, impossible):
         warnings.simplefilter("ignore")  # of repeated fits, and what the checks provoke
         results = check_estimator(estimator, on_fail=None)
     failed = {result["check_name"] for result in results if result["status"] == "failed"}
+    assert all(f"`{name}`" in DOCUMENTED for name in failed)
     assert failed == set(impossible)
     assert sum(result["status"] == "passed" for result in results) > 30

@@ -182,3 +182,41 @@ def test_bounds_that_clip_nearly_everything_are_told_with_their_own_cure(bounds,
     with unsafe_seed(0), warnings.catch_warnings():
         warnings.simplefilter("error", learn.NoisyFitWarning)
         model.set_params(bounds=([0, 0], [20, 20]), bounds_y=(0, 30)).fit(rows, rows.sum(axis=1))
+
+
+def others(bounds, bounds_y):
+    """Whatever releases means of columns or of a target and is no linear model."""
+    common = {"budget": ONE, "bounds": bounds}
+    return {
+        "logistic": learn.PrivateLogisticRegression(classes=(0, 1), **common),
+        "naive bayes": learn.PrivateGaussianNB(classes=(0, 1), **common),
+        "lasso": learn.PrivateLasso(solver="coordinate_descent", bounds_y=(0, 30), smoothness=0.1, **common),
+        "poisson": learn.PrivatePoissonRegressor(bounds_y=(0, bounds_y), **common),
+        "gamma": learn.PrivateGammaRegressor(bounds_y=(bounds_y / 1000, bounds_y), **common),
+        "pca": learn.PrivatePCA(2, **common),
+        "scaler": learn.PrivateStandardScaler(**common),
+        "k-means": learn.PrivateKMeans(2, **common),
+    }
+
+
+@pytest.mark.parametrize("kind", others((0, 1), 1))
+def test_every_model_that_releases_means_tells_of_bounds_that_clip_nearly_everything(kind):
+    rng = np.random.default_rng(0)
+    rows = rng.uniform(size=(20_000, 3))
+    rows[:, 2] *= rng.integers(0, 2, len(rows))
+    y = rng.poisson(4.0, len(rows)) + 0.5
+    y = (rows[:, 0] > 0.5) if kind in {"logistic", "naive bayes"} else y
+
+    def said(bounds, bounds_y=30):
+        with unsafe_seed(0), warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            others(bounds, bounds_y)[kind].fit(rows, y)
+        return [str(one.message) for one in caught if one.category is learn.NoisyFitWarning]
+
+    for bounds, word in (((0, 0.001), "upper"), ((5, 6), "lower")):
+        (message,) = said(bounds)
+        assert f"the released mean of column 0 is its {word} bound" in message
+        assert "tighter" not in message
+    assert not any("bound as far as" in one for one in [*said((0, 1)), *said(([0, 0, 5], [1, 1, 6]))])
+    if kind in {"poisson", "gamma"}:
+        assert "the released mean of the target is its upper bound" in said((0, 1), 0.1)[0]

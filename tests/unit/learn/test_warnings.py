@@ -163,7 +163,7 @@ def test_each_search_and_each_ensemble_warns_of_repeated_spending():
     weighted = ridge(max_weight=4)
     assert len(said_by(lambda: BaggingRegressor(weighted, 3).fit(X, Y), learn.RepeatedSpendingWarning)) == 1
     bagging = pytest.warns(learn.NotPrivateStepWarning, match="BaggingRegressor")
-    with bagging, pytest.raises(inid.ArgumentError, match="max_weight="):
+    with bagging, pytest.raises(inid.ArgumentError, match=r"An ensemble that bags passes .* max_weight=5"):
         BaggingRegressor(model, 3).fit(X, Y)
     voters = VotingRegressor([("a", BaggingRegressor(weighted, 2)), ("b", BaggingRegressor(weighted, 2))])
     assert len(said_by(lambda: voters.fit(X, Y), learn.RepeatedSpendingWarning)) == 2

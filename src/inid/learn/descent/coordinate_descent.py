@@ -167,11 +167,12 @@ class Descent:
                     values, weights, units, preliminary.rows, curvature, len(bounds), scales, noise.mechanism, source,
                     steep=objective.target is not None,
                 )  # fmt: skip
-                known, units, contraction, variances = (
+                known, units, contraction, variances, preliminary = (
                     standard.smoothness,
                     standard.units,
                     standard.contraction,
                     standard.variances,
+                    replace(preliminary, columns=standard.means),
                 )
                 steps, bounds = steps * standard.smaller, bounds * standard.smaller
                 scales[: len(bounds)] *= standard.smaller

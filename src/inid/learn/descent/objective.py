@@ -104,13 +104,15 @@ class LogisticLoss(TableLoss):
 class PreliminaryRelease:
     """What was released before the descent: with a target t in [0, 1], how far up it reaches, and its mean.
 
-    The mean, and the standard deviation of its noise, `spread`, are in units of `limit`.
+    The mean, and the standard deviation of its noise, `spread`, are in units of `limit`. `columns` are means of columns
+    in units of their bounds, as far as they were released, and the standard deviations of their noise.
     """
 
     rows: float
     mean: float = 1.0
     limit: float = 1.0
     spread: float = 0.0
+    columns: tuple[Floats, Floats] | None = None
 
 
 @dataclass(frozen=True)

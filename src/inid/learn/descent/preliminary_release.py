@@ -75,6 +75,7 @@ class StandardisedColumns:
     contraction: Floats  # of an error, by one step
     smaller: Floats
     variances: Floats
+    means: tuple[Floats, Floats]  # in units of the bounds, as measured, and their noise: NaN where one-hot
 
 
 def standardise_columns(
@@ -97,6 +98,8 @@ def standardise_columns(
     moves their sum by about the root of the number of columns times that.
     """
     mean, square = posterior_column_means(column_means, noise)
+    spreads = np.where(hot | (not intercept), math.nan, noise[: len(square)])  # without a centre -1 and 1 are no bounds
+    means = column_means[: len(square)], spreads
     if intercept:
         mean = np.where(hot, 0.0, mean)
         square = np.maximum(square - mean**2, 0.0)
@@ -111,7 +114,7 @@ def standardise_columns(
         smaller = np.append(np.where(hot, 1.0, np.exp2(np.ceil(np.log2(size)))), constant)
     M = curvature * np.append(square, constant)
     floor = np.maximum(M, damping * spread * (1.0 if steep else smaller))
-    return StandardisedColumns(floor, units, 1 - M / floor, smaller, square)
+    return StandardisedColumns(floor, units, 1 - M / floor, smaller, square, means)
 
 
 def target_shares(budget: Budget, rows: int | None, *, laplace: bool, intercept: bool) -> tuple[float, ...]:
@@ -124,10 +127,12 @@ def release_target_summary(
     target: Floats, weights: Floats | None, draw: Callable[[Floats, int], Floats], noise: Floats, rows: float
 ) -> PreliminaryRelease:
     """Release the cells, then the mean."""
-    each = np.ones(len(target)) if weights is None else weights
     shares = np.where(np.isnan(target), 0.0, np.clip(target, 0.0, 1.0))
     cell = np.clip(-np.frexp(np.maximum(shares, 0.5**CELLS))[1], 0, CELLS - 1)
-    counts = np.array([exact_entries(np.where(cell == at, each, 0.0))[0] for at in range(CELLS)])
+    if weights is None:
+        counts = np.bincount(cell, minlength=CELLS).astype(np.float64)
+    else:
+        counts = np.array([exact_entries(np.where(cell == at, weights, 0.0))[0] for at in range(CELLS)])
     spread = float(noise[CELLS]) / rows / 2
     limit = truncation_limit(draw(counts, 0) / rows, float(noise[0]) / rows, spread)
     total = draw(signed_sum(shares / limit, weights), CELLS)
