@@ -208,13 +208,13 @@ class InBins:
             under, over = low + (mean - low) * place, mean + (high - mean) * place
             drawn = np.where(below < (high - mean) / (high - low), under, np.minimum(over, np.nextafter(high, low)))
         if not self.heaps.size:
-            return drawn
+            return np.asarray(drawn)
         ends = np.cumsum(self.shares)
         before = np.append(0.0, ends)[np.searchsorted(self.bins, at)]
         points = before + rng.random(at.size)
         after = np.append(0.0, ends)[np.searchsorted(self.bins, at, side="right")]
         place_of_heap = np.minimum(np.searchsorted(ends, points, side="right"), ends.size - 1)
-        return np.where(points < after, self.heaps[place_of_heap], drawn)
+        return np.asarray(np.where(points < after, self.heaps[place_of_heap], drawn))
 
 
 def computed_name(name: str, taken: Container[str]) -> str:

@@ -196,7 +196,7 @@ def effort(sizes: Sequence[int]) -> Effort:
     of 2026, within a fifth of what 5 to 60 columns with 10 to 400 levels in all took, and of 100 with 1,000.
     """
     levels, pairs = float(sum(sizes)), len(sizes) * (len(sizes) - 1) / 2
-    seconds = 3.8e-5 * levels**2 + 4.5e-3 * levels + 1.2e-2 * pairs + 0.2
+    seconds = 6.2e-5 * levels**2 + 4.5e-3 * levels + 1.2e-2 * pairs + 0.2
     memory = 4 * _MOST * (3 * len(sizes) + 12) + 16 * 2048 * levels + 100 * levels**2 + 32 * 400 * levels
     return Effort(seconds, memory / 1e6)
 

@@ -26,6 +26,8 @@
    is more; x follows from what the step may spend. So columns are measured again where few pairs are worth their
    noise: how many these are nobody knows before step 2, and step 1 need not guess.
 
+Where columns have wide bins, a last step has 0.02, which pairs have less: see `values_in_bins`.
+
 Where tables of three columns are scored too (`scores_triples`), pairs have 0.60 of mu^2, and two steps follow.
 
 4. *Scores of triples*, 0.02: for every triple of columns whose table has at most 512 cells (or fewer, so that there are

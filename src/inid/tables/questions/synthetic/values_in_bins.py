@@ -116,7 +116,7 @@ class WideColumn:
         singles, bins, shares = singles[heaps], bins[heaps], counts[heaps] / rows[bins[heaps]]
 
         def of_bins(numbers: Floats) -> Floats:
-            return np.bincount(bins, weights=numbers, minlength=rows.size)
+            return np.bincount(bins, weights=numbers, minlength=rows.size).astype(np.float64)
 
         shares = shares / np.maximum(of_bins(shares), 1.0)[bins]
         among = of_bins(np.ones(bins.size)) / number  # the part of a bin's values that are heaps
@@ -184,7 +184,7 @@ class ValuesInBins:
         """A view with columns for z and for places, their domains, the tables that are added up, and what of."""
         names, keys, taken = list(domains.keys), dict(domains.keys), {one.column.name for one in self.wide}
         tables: dict[Marginal, tuple[str, ...]] = {}
-        summed = []
+        summed: list[SummedColumn] = []
         for one in self.wide:
             name = computed_name(f"{one.column.name} inside bins", {*keys, *view.derived, *taken})
             view = view.with_columns({name: one.inside()})
@@ -207,7 +207,7 @@ class ValuesInBins:
             one_totals.sums[0][: len(one.singles)].astype(np.float64)
             for one, one_totals in zip(self._counted, totals[len(self.wide) :], strict=True)
         ]
-        return np.clip(np.concatenate(parts), -self.max_rows, self.max_rows)
+        return np.asarray(np.clip(np.concatenate(parts), -self.max_rows, self.max_rows))
 
     def estimates(self, release: Release, rows: Mapping[int, Floats]) -> dict[int, InBins]:
         """The values in the bins of each wide column, by its place, from the noisy rows of each level."""
@@ -257,7 +257,7 @@ def read_heaps(columns: Sequence[LevelColumn], stated: object) -> list[WideColum
 def _is_wide(column: LevelColumn) -> bool:
     """Whether a bin holds more than one number; or the last, which has its upper edge too, more than two."""
     *others, last = column.numbers_in_bins.tolist()
-    return max(others) > 1 or last > 2
+    return bool(max(others) > 1 or last > 2)
 
 
 def _read_singles(column: LevelColumn, stated: object) -> tuple[float, ...] | None:
