@@ -9,6 +9,9 @@ bins and codes are public here.
     INID_BENCH_SDNIST=sdnist/bin/python python bench/nist.py          # both sets of columns, seed 1
     ... python bench/nist.py ten triples seed=1 seed=2
 
+It was never run on the excerpt, which is in no package: no score of ours is known, only that the steps work on made-up
+rows (tests/unit/test_nist_benchmark.py).
+
 The excerpt is not part of the project. It is looked for in INID_DATA: `national/national2019.csv` with its JSON beside
 it, and `config.json`, `mappings.json` and `data_dictionary.json` in the folder above, as in sdnist's download
 `diverse_communities_data_excerpts`. sdnist pins old versions and lives in an environment of its own, whose Python

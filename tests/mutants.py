@@ -454,6 +454,13 @@ MUTATIONS = (
         "tests/attack/test_synthetic_steps.py::"
         "test_a_set_with_smaller_radii_or_of_other_blocks_is_refused[sizes6-members6-add_remove]",
     ),
+    Mutation(
+        "tables/questions/synthetic/values_in_bins.py",
+        "of_sums, of_counts = 2.0 if replaced else 1.0,",
+        "of_sums, of_counts = sqrt(2.0) if replaced else 1.0,",
+        "tests/unit/tables/test_synthetic_values.py::"
+        "test_the_set_of_values_holds_every_difference_and_a_twin_does_not[1-replace]",
+    ),
     # Estimators.
     Mutation(
         "learn/additive/backfitting_plan.py",

@@ -1,4 +1,4 @@
-"""What one person moves in all steps, three or five, beside the noise that is drawn there: never more than promised.
+"""What one person moves in all steps, four or six, beside the noise that is drawn there: never more than promised.
 
 Drawn at random: relation, people with several rows, filters, other keys, missing and infinite values, weights, a share
 of a publication, a limit on rows that the table exceeds. The earlier answers are given, the numbers of both neighbours
@@ -18,7 +18,7 @@ import pytest
 import inid
 from inid import tables
 from inid.planning import whole_of
-from inid.tables.questions.synthetic import FirstStep, Steps, SyntheticRows, parts_of
+from inid.tables.questions.synthetic import VALUES_SHARE, FirstStep, Steps, SyntheticRows, parts_of
 from inid.testing import unsafe_seed
 
 VALUES = {
@@ -120,7 +120,7 @@ PLAIN = FACTS | {"asked": {}, "share": None, "promise": PROMISES[0]}
 
 def several_rows_taken_for_one(self):
     sizes = tuple(column.size for column in self.columns)
-    return Steps(sizes, self.neighbours, self.vanishing, 1, self.weights, self.triples)
+    return Steps(sizes, self.neighbours, self.vanishing, 1, self.weights, self.triples, VALUES_SHARE)
 
 
 def scores_of_one_table_taken_for_all(self, number):

@@ -110,6 +110,7 @@ SYNTHETIC = st.fixed_dictionaries(
         "synthetic_columns": NAMES,
         "synthetic_target": COLUMNS,
         "synthetic_triples": st.just(True),
+        "synthetic_heaps": by_column(st.lists(st.integers(0, 99), min_size=1, max_size=3, unique=True), 1),
         "synthetic_rules": st.just(["age <= 60", "not (sex == 'a, b' and age < 14)"]) | st.just(["sex == ';'"]),
         "bins": by_column(st.integers(1, 99).map(lambda number: [number]) | st.just([0, 17.5, 100])),
         "rows_out": st.just("made.csv"),

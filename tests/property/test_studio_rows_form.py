@@ -29,6 +29,7 @@ def generated(random_source):
     if random_source.random() < 0.5:
         own["synthetic_rules"] = ["age >= 3", "not (age > 9 and col('x,y') == ';')"][: random_source.randint(1, 2)]
         own["synthetic_triples"] = True
+        own["synthetic_heaps"] = {random_source.choice(list(bins)): [0, 40]}
     facts = {"table": "odd.csv", "bounds": bounds, "epsilon": 1, "delta": 1e-6, "bins": bins}
     if "synthetic_columns" not in own:
         facts["domains"] = domains

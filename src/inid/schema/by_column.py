@@ -169,6 +169,20 @@ class Bins(_Lists):
         return read
 
 
+class SingleValues(_Lists):
+    """Single numbers by column."""
+
+    is_number = True
+    words = "table of lists of numbers by column"
+    cure = "give each column single numbers, for example hours=0,40"
+
+    def entry(self, name: str, value: Any) -> tuple[float, ...]:
+        read = tuple(read_float(name, one) for one in (value if is_list(value) else [value]))
+        if not read:
+            raise wrong_value(name, value, self.cure)
+        return read
+
+
 class Fills(_Lists):
     """One fill value by column, a number or a category."""
 

@@ -12,6 +12,7 @@ from inid.schema.by_column import (
     KeysOrGroupings,
     NamesOrGroupings,
     Probabilities,
+    SingleValues,
     Tables,
     Types,
 )
@@ -331,6 +332,18 @@ register(
         "three columns are so small, it is done anyway.",
     ),
     Key(
+        "synthetic_heaps",
+        SingleValues(),
+        "COL=X,...",
+        "With --synthetic: single values of columns with bins that many rows share, such as hours=0,40. In other "
+        "columns whose bins are wide they are searched.",
+        "question",
+        "Values that many rows share",
+        "synthetic",
+        "0, 40",
+        note="Such as 0 or 40 hours a week. Where none are stated, they are searched within the noise.",
+    ),
+    Key(
         "bins",
         Bins(),
         "COL=N,...",
@@ -339,8 +352,8 @@ register(
         "Bins",
         "synthetic",
         "10, or 0, 20, 40, 100",
-        "Values are drawn evenly within public bins. State how many bins of equal width lie between the limits, or "
-        "list their edges. Fewer bins mean less noise.",
+        "Rows keep the bin of each value, and the mean inside it. State how many bins of equal width lie between the "
+        "limits, or list their edges. Fewer bins mean less noise.",
     ),
     Key(
         "missing",

@@ -316,6 +316,7 @@ class Asking:
         weights: Mapping[tuple[str, ...], float] | None = None,
         rules: Sequence[Condition | str] | None = None,
         triples: bool | None = None,
+        heaps: Mapping[str, Sequence[float]] | None = None,
     ) -> "Query[SyntheticPlan, SyntheticResult]":
         """Ask for rows like those of the table.
 
@@ -329,6 +330,8 @@ class Asking:
             triples: Whether tables of three columns with few cells (512 at most) are scored too, and measured where
                 that is worth their noise: for what no pair shows. It takes a fiftieth of mu^2. None does so where at
                 least half of these tables have few cells, and 500 at most.
+            heaps: Single values that many rows share, {"hours": [0, 40]}, of columns with bins; an empty list says that
+                there are none. They are searched in other columns with wide bins.
 
         Raises:
             ArgumentError: A column has no public keys or bins, an argument is malformed, or the rules leave no row.
@@ -340,7 +343,7 @@ class Asking:
         ['a', 'b']
         """
         asked = {"columns": columns, "target": target, "weights": weights, "rules": rules}
-        return self._ask("synthetic", asked | {"triples": triples})
+        return self._ask("synthetic", asked | {"triples": triples, "heaps": heaps})
 
     def _ask(self, kind: str, asked: Mapping[str, object]) -> "Query[Any, Any]":
         from inid.tables.query import ask

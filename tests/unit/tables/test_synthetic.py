@@ -289,29 +289,33 @@ def test_records_are_verified_and_refused_where_a_step_was_changed():
     query = table().synthesize(target="income", weights={("job", "age"): 2}, triples=False)
     result = query.release(query.plan(PROMISE))
     record = json.loads(json.dumps(result.to_dict()))
-    assert tables.verify_result(record).promise == "3 parts under ApproxDP(epsilon=1.0, delta=1e-06)"
+    assert tables.verify_result(record).promise == "4 parts under ApproxDP(epsilon=1.0, delta=1e-06)"
     result.plan.verify()
-    first, scores = record["earlier"]
+    first, scores, pairs = record["earlier"]
     other = json.loads(json.dumps(query.release(query.plan(inid.ApproxDP(2.0, 1e-6))).to_dict()))
     values = scores["values"]
     few = [-abs(value) - 1e6 for value in values[:-1]] + [1e9]  # on another grid, and with other pairs
     for entries in (
         {"promise": inid.ApproxDP(0.5, 1e-6).to_dict()},
         {"earlier": [first]},
-        {"earlier": [scores, first]},
-        {"earlier": [first, scores | {"values": few}]},
-        {"earlier": [first, scores | {"values": values[:-1]}]},
+        {"earlier": [scores, first, pairs]},
+        {"earlier": [first, scores]},
+        {"earlier": [first, scores | {"values": few}, pairs]},
+        {"earlier": [first, scores | {"values": values[:-1]}, pairs]},
         {"earlier": other["earlier"]},
         {"release": other["release"]},
         {"answers": [record["answers"][0] | {"estimate": 1e6}, *record["answers"][1:]]},
         {"question": record["question"] | {"synthetic": record["question"]["synthetic"][:1]}},
         {"question": record["question"] | {"max_rows": 2**50}},
+        {"question": record["question"] | {"values": [[1, [20.0]], [2, None]]}},
+        {"question": record["question"] | {"values": [[2, None], [1, None]]}},
+        {"question": record["question"] | {"values": []}},
         {"kind": "marginals"},
         # What no step holds, and steps of no known format.
-        {"earlier": [first | {"note": "seen"}, scores]},
-        {"earlier": [first, scores | {"note": "seen"}]},
-        {"earlier": [first | {"inid_release": 1}, scores]},
-        {"earlier": [first, {key: value for key, value in scores.items() if key != "inid_release"}]},
+        {"earlier": [first | {"note": "seen"}, scores, pairs]},
+        {"earlier": [first, scores | {"note": "seen"}, pairs]},
+        {"earlier": [first | {"inid_release": 1}, scores, pairs]},
+        {"earlier": [first, {key: value for key, value in scores.items() if key != "inid_release"}, pairs]},
     ):
         changed = record | entries
         with pytest.raises((inid.RecordError, inid.GuaranteeError)):

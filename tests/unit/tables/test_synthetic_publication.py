@@ -104,27 +104,27 @@ def forged(record, change):
 
 def test_the_record_proves_all_steps_and_is_enough_for_rows(tmp_path):
     record = stored()
-    assert tables.verify_result(record).count == 5
-    assert [list(part) for part in record["charge"]["parts"]][1:4] == [["plan"], ["plan"], ["promise"]]
+    assert tables.verify_result(record).count == 6
+    assert [list(part) for part in record["charge"]["parts"]][1:5] == [["plan"], ["plan"], ["promise"], ["plan"]]
     assert tables.synthetic_rows(record, 12).shape == (12, 3)
     assert tables.synthetic_rows(record["results"]["rows"], 12).shape == (12, 3)
 
 
 def test_noise_of_the_pairs_that_was_not_charged_is_refused(monkeypatch):
     def noise(made):
-        return made["results"]["rows"]["release"]["plan"]["sensitivity"]["limits"]
+        return made["results"]["rows"]["earlier"][2]["plan"]["sensitivity"]["limits"]
 
     record = stored()
     other = next(one for one in (stored() for _ in range(200)) if noise(one) != noise(record))
 
     def exchange(made):  # a release of another run, whose pairs follow from other scores
-        made["results"]["rows"]["release"] = other["results"]["rows"]["release"]
+        made["results"]["rows"]["earlier"][2] = other["results"]["rows"]["earlier"][2]
 
     def louder(made):  # paid for less than was drawn
         made["charge"]["parts"][3]["promise"]["mu"] *= 0.5
 
     def known(made):
-        made["charge"]["parts"][3] = {"plan": made["results"]["rows"]["release"]["plan"]}
+        made["charge"]["parts"][3] = {"plan": made["results"]["rows"]["earlier"][2]["plan"]}
 
     for change in (exchange, louder):
         with pytest.raises((inid.GuaranteeError, inid.RecordError)):

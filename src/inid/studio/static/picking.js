@@ -4,7 +4,7 @@
 let picked = new Set();
 let columnKinds = empty(); // what the schema of the table says; nothing of a CSV file
 const mostChips = 40;
-const namingKeys = ["bounds", "missing", "domains", "types", "bins", "by", "derive", "per_person", "synthetic_columns", ...Object.keys(asked)]; // whose values name columns
+const namingKeys = ["bounds", "missing", "domains", "types", "bins", "by", "derive", "per_person", "synthetic_columns", "synthetic_heaps", ...Object.keys(asked)]; // whose values name columns
 
 const typeOf = (name) => columnKinds[name] || rowOf(name)?.querySelector("[data-key=types]")?.value || "";
 const isNumber = (name) => ["number", "yes or no", "computed"].includes(typeOf(name)) || (!typeOf(name) && limitsOf(name));

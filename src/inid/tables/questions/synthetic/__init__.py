@@ -1,4 +1,4 @@
-"""Synthetic rows: three Gaussian steps of fixed cost, and rows made from what they release."""
+"""Synthetic rows: Gaussian steps of fixed cost, and rows made from what they release."""
 
 from inid.tables.questions.synthetic.blocks import Blocks
 from inid.tables.questions.synthetic.coded import release_levels
@@ -12,3 +12,4 @@ from inid.tables.questions.synthetic.level_space import (
     systematic,
 )
 from inid.tables.questions.synthetic.three_steps import SHARES, FirstStep, Steps, model_weights, parts_of
+from inid.tables.questions.synthetic.values_in_bins import VALUES_SHARE, ValuesInBins

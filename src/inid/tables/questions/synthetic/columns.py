@@ -4,18 +4,20 @@ A column has public keys, or public bins of a number. Where the table has a cell
 stands for that and for what is missing; in rows it is a missing value, and never the value that somebody had.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from inid.arguments import Floats
 from inid.errors import ArgumentError, Words
 from inid.tables.engines import Engine
 from inid.tables.engines.made_columns import MadeColumn, is_categorical
-from inid.tables.expressions import Numeric, col, when
+from inid.tables.expressions import Condition, Numeric, col, when
 from inid.tables.facts import OTHER, Bins, Domains, Key, read_keys
 from inid.tables.table import Table
 from inid.tables.view import View
@@ -54,22 +56,54 @@ class LevelColumn:
         words: list[Key] = list(self.keys) if self.bins is None else list(self.bins.names)
         return [*map(str, words), OTHER] if self.other else words
 
-    def formula(self) -> Numeric:
-        """The place of the bin of a number; missing where the number is, unless it has a fill value."""
-        assert self.bins is not None  # noqa: S101 - keys need none
-        inner, value = self.bins.edges[1:-1], col(self.name)
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """The edges of its bins."""
+        assert self.bins is not None  # noqa: S101 - keys have none
+        return self.bins.edges
 
-        def place(low: int, high: int) -> Numeric | float:
+    @cached_property
+    def ends(self) -> tuple[Floats, Floats]:
+        """The smallest and the largest value of each bin, which has its lower edge but, unless last, not its upper."""
+        low, high = np.array(self.edges[:-1]), np.array(self.edges[1:])
+        return low, high - self.whole * (np.arange(high.size) < high.size - 1)
+
+    @property
+    def numbers_in_bins(self) -> Floats:
+        """How many values each bin has: infinitely many where they are not whole."""
+        low, high = self.ends
+        return high - low + 1 if self.whole else np.full(low.size, np.inf)
+
+    @cached_property
+    def middles(self) -> tuple[Floats, Floats]:
+        """The middle of each bin, and half of its width: 1/2 where it has one value."""
+        low, high = self.ends
+        return low / 2 + high / 2, np.maximum(high / 2 - low / 2, 0.5 * self.whole)
+
+    def value(self) -> Numeric:
+        """The number; missing where it is, unless it has a fill value."""
+        return col(self.name) if self.fill is None else when(self.is_missing(), self.fill, col(self.name))
+
+    def is_missing(self) -> Condition:
+        """Whether the number is missing."""
+        return col(self.name).is_missing()
+
+    def by_bin(self, part: Callable[[int], Numeric | float]) -> Numeric:
+        """A number that depends on the bin of a row's number, whatever where that is missing."""
+        inner, value = self.edges[1:-1], self.value()
+
+        def halves(low: int, high: int) -> Numeric | float:
             """Halves of halves: an engine nests few conditions for many bins."""
             if low == high:
-                return float(low)
+                return part(low)
             middle = (low + high) // 2
-            return when(value < inner[middle], place(low, middle), place(middle + 1, high))
+            return when(value < inner[middle], halves(low, middle), halves(middle + 1, high))
 
-        level = place(0, len(inner)) + 0 * value  # a product with something missing is missing
-        if self.fill is None:
-            return level
-        return when(value.is_missing(), float(np.searchsorted(inner, self.fill, side="right")), level)
+        return halves(0, len(inner)) + 0 * value  # a product with something missing is missing
+
+    def formula(self) -> Numeric:
+        """The place of the bin of a number; missing where the number is, unless it has a fill value."""
+        return self.by_bin(float)
 
     @property
     def roles(self) -> frozenset[str]:
@@ -107,18 +141,12 @@ class LevelColumn:
             values_tried.append(np.unique(np.floor(np.linspace(low, most, min(number, int(most - low) + 1)))))
         return values_tried + [np.array([np.nan])] * self.other
 
-    def drawn(self, codes: Codes, rng: np.random.Generator) -> NDArray[Any]:
+    def drawn(self, codes: Codes, rng: np.random.Generator, inside: "InBins | None" = None) -> NDArray[Any]:
         """A value of each level: its key, or a number of its bin at random; NaN or None for what is unknown."""
         if self.bins is None:
             return np.asarray(self._key_values[codes])
-        edges = np.array(self.bins.edges)
-        at = np.minimum(codes, self.stated - 1)
-        low, high = edges[at], edges[at + 1]
-        drawn = low + (high - low) * rng.random(codes.size)
-        if self.whole:  # those in the bin, which has its lower edge but not its upper one
-            most = np.where(at == self.stated - 1, high, high - 1)
-            drawn = np.floor(low + (most - low + 1) * rng.random(codes.size))
-        return np.where(codes < self.stated, drawn, np.nan)
+        values = InBins(self, self.middles[0]) if inside is None else inside
+        return np.where(codes < self.stated, values.drawn(np.minimum(codes, self.stated - 1), rng), np.nan)
 
     def made(self, codes: Codes, drawn: NDArray[Any], schema: Mapping[str, Any]) -> MadeColumn:
         """Levels and the values that were drawn of them as a column; categories are the public ones."""
@@ -152,6 +180,48 @@ class LevelColumn:
             raise ArgumentError("the bins of a record must lie between increasing edges.")
         fill = None if record["fill"] is None else float(record["fill"])
         return cls(name, bins=Bins(edges), fill=fill, other=other)
+
+
+_NONE = np.zeros(0)
+
+
+@dataclass(frozen=True, eq=False)
+class InBins:
+    """The values in the bins of a column: heaps with their shares of a bin's rows, and the mean of all others."""
+
+    column: LevelColumn
+    means: Floats
+    heaps: Floats = field(default_factory=lambda: _NONE)
+    bins: NDArray[np.intp] = field(default_factory=lambda: _NONE.astype(np.intp))
+    shares: Floats = field(default_factory=lambda: _NONE)
+
+    def drawn(self, at: Codes, rng: np.random.Generator) -> Floats:
+        """A number of each of these bins: a heap, or evenly below the mean, or evenly above it."""
+        (low, high), mean = (ends[at] for ends in self.column.ends), self.means[at]
+        below, place = rng.random((2, at.size))
+        if self.column.whole:
+            last = np.minimum(np.floor(mean), np.maximum(high - 1, low))  # of the numbers that count as below
+            part = (last + 1 + high - 2 * mean) / (high - low + 1)
+            under = np.floor(low + (last - low + 1) * place)
+            drawn = np.where(below < part, under, np.minimum(np.floor(last + 1 + (high - last) * place), high))
+        else:
+            under, over = low + (mean - low) * place, mean + (high - mean) * place
+            drawn = np.where(below < (high - mean) / (high - low), under, np.minimum(over, np.nextafter(high, low)))
+        if not self.heaps.size:
+            return np.asarray(drawn)
+        ends = np.cumsum(self.shares)
+        before = np.append(0.0, ends)[np.searchsorted(self.bins, at)]
+        points = before + rng.random(at.size)
+        after = np.append(0.0, ends)[np.searchsorted(self.bins, at, side="right")]
+        place_of_heap = np.minimum(np.searchsorted(ends, points, side="right"), ends.size - 1)
+        return np.asarray(np.where(points < after, self.heaps[place_of_heap], drawn))
+
+
+def computed_name(name: str, taken: Container[str]) -> str:
+    """A name for a computed column that no other has."""
+    while name in taken:
+        name += "'"
+    return name
 
 
 def read_level_columns(table: Table, asked: object) -> tuple[LevelColumn, ...]:
@@ -195,9 +265,7 @@ def coded_view(source: Engine, columns: Sequence[LevelColumn]) -> tuple[View, Do
         if column.bins is None:
             keys[column.name] = column.keys
             continue
-        name = f"{column.name} by bins"
-        while name in source.schema:
-            name += "'"
+        name = computed_name(f"{column.name} by bins", source.schema)
         view = view.with_columns({name: column.formula()})
         keys[name] = tuple(range(column.stated))
     return view, Domains(keys, "cell" if columns[0].other else "drop")

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from math import inf, prod, sqrt
@@ -23,7 +24,7 @@ from inid.tables.plan import PlannedNumber, PlanOfSteps
 from inid.tables.presentation import KeyLabels, listed_keys, named_levels, protection, view_facts
 from inid.tables.question import Question, check_alone, check_details
 from inid.tables.questions.marginals.basis import Whole, contrasts
-from inid.tables.questions.marginals.table_statistics import tables_aggregation
+from inid.tables.questions.marginals.table_statistics import SummedColumn, tables_aggregation
 from inid.tables.questions.synthetic.blocks import Block
 from inid.tables.questions.synthetic.columns import LevelColumn, coded_view, read_level_columns
 from inid.tables.questions.synthetic.model import Progress, RowMaker, effort
@@ -38,6 +39,13 @@ from inid.tables.questions.synthetic.three_steps import (
     parts_of,
     scores_triples,
     target_weights,
+)
+from inid.tables.questions.synthetic.values_in_bins import (
+    VALUES_SHARE,
+    ValuesInBins,
+    WideColumn,
+    read_heaps,
+    wide_from_list,
 )
 from inid.tables.result import SURE, Answer, PageFacts, Result
 from inid.tables.table import Table
@@ -75,19 +83,28 @@ class SyntheticPlan(PlanOfSteps):
             lines.append(
                 _line("scores of triples", float(steps.shares[3]), float(fourth.scales[0]), len(steps.triples))
             )
+        if question.values is not None:
+            last = self.steps[-1]
+            assert isinstance(last, NoisePlan)  # noqa: S101 - as that of triples
+            lines.append(_line("values in bins", float(steps.shares[-1]), float(last.scales.max()), last.scales.size))
         return PlanSummary(
             first,
             tuple(lines),
             {"iid": 1.0, "spr": 1.0},
             None,
             opponent=None,
-            inside=(*self.pair_notes(), *self.question.together_notes(), self.effort_note()),
+            inside=tuple(self.notes()),
             promise=self.promise,
             steps=self.known,
         )
 
     def planned_numbers(self) -> list[PlannedNumber]:
         return [PlannedNumber(line.label, line.cells or 1, line.deviation) for line in self.summary().lines]
+
+    def notes(self) -> list[str]:
+        """What is known of pairs, values in bins and persons, and what making rows takes."""
+        question = self.question
+        return [*self.pair_notes(), *question.value_notes(), *question.together_notes(), self.effort_note()]
 
     def pair_notes(self) -> list[str]:
         """What is known of the noise of pairs: a range for each number of pairs that may be kept."""
@@ -128,15 +145,13 @@ class SyntheticPlan(PlanOfSteps):
                 "",
                 *aligned(rows, left=1),
                 "",
-                *self.pair_notes(),
-                *question.together_notes(),
-                self.effort_note(),
+                *self.notes(),
                 "The rows themselves have no stated error: tables that were measured have intervals.",
             ]
         )
 
 
-_NUMBERS = {3: "three", 5: "five"}
+_NUMBERS = {3: "three", 4: "four", 5: "five", 6: "six"}
 
 
 def _line(label: str, share: float, std: float, cells: int | None = None) -> PlanLine:
@@ -236,7 +251,7 @@ class SyntheticResult(Result):
         return f"{super().__str__()}\n{len(self.kept)} of {pairs} pairs were measured: {measured}"
 
 
-_DETAILS = ("synthetic_columns", "synthetic_target", "synthetic_rules", "synthetic_triples")
+_DETAILS = ("synthetic_columns", "synthetic_target", "synthetic_rules", "synthetic_triples", "synthetic_heaps")
 _TARGET_WEIGHT = 4.0
 _MOST_LEVELS = 2**13  # of all columns together: rows are made of matrices of so many squared
 _EXACT = 2**53
@@ -244,10 +259,14 @@ _EXACT = 2**53
 
 @dataclass(frozen=True)
 class ExactPairs:
-    """The exact tables of the total, of columns, pairs and triples, and the promises of the steps. NOT PRIVATE."""
+    """The exact tables of the total, of columns, pairs and triples, and values in bins. NOT PRIVATE.
+
+    Beside them are the promises of the steps.
+    """
 
     tables: Mapping[Block, Whole]
     promises: Sequence[GaussianDP]
+    values: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -293,10 +312,11 @@ class SyntheticRows(Question):
     weights: Mapping[Block, float] = field(default_factory=dict)
     rules: Rules | None = None
     triples: bool = False
+    wide: tuple[WideColumn, ...] = ()
 
     @property
     def steps(self) -> int:  # type: ignore[override]
-        """How many steps there are: three, or five where tables of three columns are scored."""
+        """How many steps there are: three, or five where tables of three columns are scored; one more of wide bins."""
         return len(self.three_steps.shares)
 
     @classmethod
@@ -321,7 +341,9 @@ class SyntheticRows(Question):
             triples = scores_triples([column.size for column in columns])
         elif not isinstance(triples, bool):
             raise ArgumentError(f"triples must be True or False, or None for what pays, got {shown(triples)}.")
-        question = cls(columns=columns, weights=weights, rules=rules, triples=triples, **cls.facts_of(table))
+        wide = tuple(read_heaps(columns, asked.get("heaps")))
+        facts = cls.facts_of(table)
+        question = cls(columns=columns, weights=weights, rules=rules, triples=triples, wide=wide, **facts)
         question.check_limits()
         return question
 
@@ -333,9 +355,22 @@ class SyntheticRows(Question):
     @cached_property
     def three_steps(self) -> Steps:
         """What the steps release, and how far one person moves it."""
-        rows = 1 if self.person is None else self.person.max_rows
-        sizes = tuple(column.size for column in self.columns)
-        return Steps(sizes, self.neighbours, self.vanishing, rows, self.weights, self.triples)
+        sizes, last = tuple(column.size for column in self.columns), VALUES_SHARE if self.wide else Fraction(0)
+        return Steps(sizes, self.neighbours, self.vanishing, self._rows, self.weights, self.triples, last)
+
+    @property
+    def _rows(self) -> int:
+        """How many rows one unit has at most."""
+        return 1 if self.person is None else self.person.max_rows
+
+    @cached_property
+    def values(self) -> ValuesInBins | None:
+        """What the last step releases of wide bins, if there are any."""
+        return ValuesInBins(self.wide, self.neighbours, self._rows, self.max_rows) if self.wide else None
+
+    def value_notes(self) -> list[str]:
+        """What is released of values in bins."""
+        return [] if self.values is None else self.values.notes()
 
     def together_notes(self) -> list[str]:
         """What rows do not keep where one person or household has several."""
@@ -363,25 +398,30 @@ class SyntheticRows(Question):
             if not largest * self.max_rows < _EXACT:
                 most = (_EXACT - 1) // largest
                 raise ArgumentError(f"max_rows must be at most {most:,} for tables of three such columns: lower it.")
+        if self.values is not None:
+            self.values.check_limits()
 
     def check(self, table: Table) -> None:
         self.check_limits()
         super().check(table)
 
     def aggregations(self, table: Table) -> tuple[Aggregation, ...]:
-        """The table of every pair, and of every triple that is scored, in one pass."""
+        """The table of every pair, of every triple that is scored, and what wide bins need, in one pass."""
         view, domains = coded_view(table.source, self.columns)
         names = list(domains.keys)
         blocks = [*self.three_steps.pairs, *self.three_steps.triples]
         tables: dict[Marginal, tuple[str, ...]] = {tuple(names[at] for at in block): () for block in blocks}
-        return (tables_aggregation(domains, tables, (), {}, self.person, view),)
+        summed: Sequence[SummedColumn] = ()
+        if self.values is not None:
+            view, domains, more, summed = self.values.asked(view, domains)
+            tables |= more
+        return (tables_aggregation(domains, tables, summed, {}, self.person, view),)
 
     def exact(self, totals_of_steps: Sequence[Sequence[Totals]], plan: SyntheticPlan) -> ExactPairs:
         """The table of every pair and triple, and the tables inside them. NOT PRIVATE."""
-        blocks = [*self.three_steps.pairs, *self.three_steps.triples]
-        return self.inside(
-            {block: totals.sums[0] for block, totals in zip(blocks, totals_of_steps[0], strict=True)}, plan
-        )
+        blocks, totals = [*self.three_steps.pairs, *self.three_steps.triples], totals_of_steps[0]
+        exact = self.inside({block: one.sums[0] for block, one in zip(blocks, totals, strict=False)}, plan)
+        return exact if self.values is None else replace(exact, values=self.values.numbers(totals[len(blocks) :]))
 
     def inside(self, pairs: Mapping[Block, Whole], plan: SyntheticPlan) -> ExactPairs:
         """The tables of pairs, of columns and of the total, from those of pairs. NOT PRIVATE."""
@@ -393,8 +433,13 @@ class SyntheticRows(Question):
         return ExactPairs(tables, self.parts(plan.promise))
 
     def step_numbers(self, exact: ExactPairs, released: tuple[Release, ...]) -> Floats:
-        """The residuals of columns; scores of pairs; the residuals of those that are chosen; the same of triples."""
+        """The residuals of columns; scores of pairs; the residuals of those that are chosen; the same of triples.
+
+        At last the sums and counts of wide bins.
+        """
         steps = self.three_steps
+        if exact.values is not None and len(released) == self.steps - 1:
+            return exact.values
         if not released:
             return steps.columns.residuals(exact.tables, self.max_rows)
         if len(released) == 1:
@@ -431,6 +476,8 @@ class SyntheticRows(Question):
         noises[1] = plan(steps.second_set(), parts[1], mechanism="gaussian")
         if steps.triples:
             noises[3] = plan(steps.fourth_set(), parts[3], mechanism="gaussian")
+        if self.values is not None:
+            noises[-1] = self.values.noise(parts[-1])
         return SyntheticPlan(budget, tuple(noises), self)
 
     def named_targets(self, tolerance: Any) -> list[float | None]:
@@ -444,8 +491,8 @@ class SyntheticRows(Question):
 
     @property
     def _lines(self) -> int:
-        """How many lines a plan has: the total, each column, and scores."""
-        return len(self.columns) + 2 + bool(self.three_steps.triples)
+        """How many lines a plan has: the total, each column, scores, and values in bins."""
+        return len(self.columns) + 2 + bool(self.three_steps.triples) + bool(self.wide)
 
     def parts(self, budget: Budget) -> tuple[GaussianDP, ...]:
         """What each step promises under the promise of all of them."""
@@ -464,9 +511,13 @@ class SyntheticRows(Question):
         """Whether each step's set holds what one person can change; which pairs the last has, the scores say."""
         if len(noises) != self.steps:
             return False
-        first, second, third, *more = noises
         if any(isinstance(noise, NoisePlan) and noise.mechanism != "gaussian" for noise in noises):
             return False
+        first, second, third, *more = noises
+        if self.values is not None:
+            last_noise = more.pop()
+            if not (isinstance(last_noise, NoisePlan) and last_noise.sensitivity == self.values.sensitivity()):
+                return False
         if not (isinstance(first, NoisePlan) and isinstance(second, NoisePlan) and self.is_covered_by(first)):
             return False
         steps = self.three_steps
@@ -540,11 +591,15 @@ class SyntheticRows(Question):
         """What was released, as noisy tables; also of five steps the first three alone."""
         first, scores, third, *more = (*earlier, release)
         chosen = tuple(self._chosen(scores, third.plan.budget))
-        last = (more[1], self._chosen_last([*earlier, release])) if more else (None, ())
+        last = (more[1], self._chosen_last([*earlier, release])) if more and self.three_steps.triples else (None, ())
         return Measured(self.three_steps, first, scores, third, chosen, self.max_rows, *last)
 
     def row_maker(self, release: Release, earlier: Sequence[Release]) -> RowMaker:
-        return RowMaker(self.columns, self.measured(release, earlier), self.rules)
+        measured = self.measured(release, earlier)
+        if self.values is None:
+            return RowMaker(self.columns, measured, self.rules)
+        rows = {one.at: measured.table((one.at,), SURE).estimate for one in self.wide}
+        return RowMaker(self.columns, measured, self.rules, self.values.estimates(release, rows))
 
     def answers(
         self,
@@ -594,6 +649,7 @@ class SyntheticRows(Question):
             ("pairs that were measured", ", ".join("*".join(pair) for pair in measured)),
             ("pairs taken as independent", ", ".join("*".join(pair) for pair in pinned)),
             *(("interactions", note) for note in self.triple_notes(plan.released)),
+            *(("values in bins", note) for note in self.value_notes()),
             ("protected", protection(self)),
             *(("not kept", note) for note in self.together_notes()),
             *view_facts(self.view, self.answer_keys()),
@@ -607,6 +663,7 @@ class SyntheticRows(Question):
         columns = [column.to_dict() for column in self.columns]
         more: dict[str, Any] = {} if self.rules is None else {"rules": self.rules.texts}
         more |= {"triples": True} if self.triples else {}
+        more |= {} if self.values is None else {"values": self.values.to_list()}
         return {"synthetic": columns, "weights": weights, **more, **self.facts_to_dict()}
 
     @classmethod
@@ -623,9 +680,9 @@ class SyntheticRows(Question):
             triples = record.get("triples", False)
             if not isinstance(triples, bool):
                 raise RecordError("the record does not say whether tables of three columns were scored.")
-            question = cls(
-                columns=columns, weights=weights, rules=rules, triples=triples, **cls.facts_from_dict(record)
-            )
+            wide = wide_from_list(columns, record.get("values", []))
+            facts = cls.facts_from_dict(record)
+            question = cls(columns=columns, weights=weights, rules=rules, triples=triples, wide=wide, **facts)
             question.check_limits()
             return question
 

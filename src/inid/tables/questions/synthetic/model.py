@@ -9,8 +9,8 @@ singular values" (2017), for the Frobenius loss: with y = s / (sigma sqrt(b)) an
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import prod
 from types import MappingProxyType
@@ -23,7 +23,7 @@ from inid.errors import ArgumentError
 from inid.noise.source import current_source
 from inid.tables.engines.made_columns import MadeColumn
 from inid.tables.questions.synthetic.blocks import Block
-from inid.tables.questions.synthetic.columns import LevelColumn
+from inid.tables.questions.synthetic.columns import InBins, LevelColumn
 from inid.tables.questions.synthetic.level_space import (
     Codes,
     LevelSpace,
@@ -62,22 +62,40 @@ def shrunk(noisy: Floats, std: float) -> Floats:
 #
 # is made small by Adam (Kingma and Ba, 2015) on logarithms of weights and distributions, with a step that falls like a
 # cosine. It looks at released numbers alone.
+#
+# A *penalty* is added: so many times sum_k w_k sum over columns of KL(p_ki | p_i), p_i the column's shares. Near
+# independence KL is a quadratic form, and the least sum of |u_k|^2 / 2 + |v_k|^2 / 2 with sum_k u_k (x) v_k given is
+# the nuclear norm: so what noise adds in many directions goes, in all tables at once, and cells of rare levels stay
+# near independence. As with any soft threshold, it suits noise of its own size: with P the mean precision of kept
+# pairs, U the largest weight of the distance, W levels and d columns it is in proportion to sqrt(P) / U d / sqrt(W),
+# times the mean of 1 - 2 / D, since pairs of D <= 2 degrees of freedom are nothing to shrink.
+#
+# Two fits are averaged: of the measured pairs with the whole penalty, and of pairs whose singular values were shrunk
+# before, with a part of it. They err in different ways.
 
 _PRODUCTS = 400
 _ROUNDS = 600
 _STEP = 0.05
 _SPREAD = 0.5  # of the first distributions, in logarithms
-_SMALLEST_SHARE = 1e-4
+_SMALLEST_SHARE, _LEAST_SHARE = 1e-4, np.float32(1e-12)
+_PENALTY = 1.0
+_OF_SHRUNK = 0.3  # of the penalty
 
 
 @dataclass(frozen=True)
 class TargetTables:
-    """Residuals in shares of the rows, and how much each counts."""
+    """Residuals in shares of the rows, how much each counts, and the penalty on dependence."""
 
     columns: Sequence[Floats]
     column_weights: Sequence[float]
     pairs: Mapping[Block, Floats]
     pair_weights: Mapping[Block, float]
+    penalty: float = 0.0
+
+    @property
+    def unit(self) -> float:
+        """The largest weight."""
+        return max(*self.column_weights, *self.pair_weights.values())
 
 
 def fitted_tables(
@@ -89,7 +107,8 @@ def fitted_tables(
 ) -> Floats:
     """The table of tables of the mixture that is found."""
     y1, w1, y2, w2 = _arrays(space, targets)
-    base = np.concatenate([np.log(np.maximum(mean, _SMALLEST_SHARE)) for mean in shares])
+    base = np.concatenate([np.log(np.maximum(mean, _SMALLEST_SHARE)) for mean in shares]).astype(np.float32)
+    penalty = np.float32(targets.penalty)
     logs = (base + _SPREAD * rng.standard_normal((_PRODUCTS, space.width))).astype(np.float32)
     weights = np.zeros(_PRODUCTS, dtype=np.float32)
     search = [_Adam(logs), _Adam(weights)]
@@ -102,8 +121,9 @@ def fitted_tables(
         slope = w1 * (w @ p - off - y1)
         slope = slope - space.spread(np.add.reduceat(slope, space.starts) / np.array(space.sizes, dtype=np.float32))
         moved = p @ slopes.astype(np.float32)
-        by_p = w[:, None] * (moved + 2 * slope)
-        by_w = 0.5 * (moved * p).sum(axis=1) + 2 * (p @ slope)
+        apart = penalty * (np.log(np.maximum(p, _LEAST_SHARE)) - base)
+        by_p = w[:, None] * (moved + 2 * slope + apart)
+        by_w = (p * (0.5 * moved + apart)).sum(axis=1) + 2 * (p @ slope)
         inner = np.add.reduceat(by_p * p, space.starts, axis=1)
         step = _STEP * 0.5 * (1 + np.cos(np.pi * number / _ROUNDS))
         search[0].move(logs, p * (by_p - space.spread(inner)), step, number)
@@ -124,8 +144,7 @@ def _arrays(space: LevelSpace, targets: TargetTables) -> tuple[Singles, Singles,
     for (one, two), table in targets.pairs.items():
         y2[space.spans[one], space.spans[two]] = table
         w2[space.spans[one], space.spans[two]] = targets.pair_weights[one, two]
-    unit = max(float(w1.max()), float(w2.max()))
-    single = np.float32
+    unit, single = targets.unit, np.float32
     return y1.astype(single), (w1 / unit).astype(single), y2.astype(single), (w2 / unit).astype(single)
 
 
@@ -177,7 +196,7 @@ def effort(sizes: Sequence[int]) -> Effort:
     of 2026, within a fifth of what 5 to 60 columns with 10 to 400 levels in all took, and of 100 with 1,000.
     """
     levels, pairs = float(sum(sizes)), len(sizes) * (len(sizes) - 1) / 2
-    seconds = 3.8e-5 * levels**2 + 4.5e-3 * levels + 1.2e-2 * pairs + 0.2
+    seconds = 6.2e-5 * levels**2 + 4.5e-3 * levels + 1.2e-2 * pairs + 0.2
     memory = 4 * _MOST * (3 * len(sizes) + 12) + 16 * 2048 * levels + 100 * levels**2 + 32 * 400 * levels
     return Effort(seconds, memory / 1e6)
 
@@ -217,7 +236,11 @@ def fitted_pool(
         return lambda done: report(sum(_PARTS[:at]) + _PARTS[at] * done)
 
     with np.errstate(under="ignore"):
-        tables = fitted_tables(space, _wanted(measured), shares, rng, part(0))
+        fits = [
+            fitted_tables(space, targets, shares, rng, lambda done, at=at: part(0)((at + done) / 2))  # type: ignore[misc]
+            for at, targets in enumerate(_targets(measured))
+        ]
+        tables = (fits[0] + fits[1]) / 2
         for mask in masks:
             tables = mask.inside(tables, space)
         number = int(np.clip(round(_MORE * total), _LEAST, _MOST))
@@ -254,30 +277,33 @@ def _triple_table(
     return no_interaction(pairs, table)
 
 
-def _wanted(measured: Measured) -> TargetTables:
-    """What the mixture is fitted to, in shares of the rows."""
+def _targets(measured: Measured) -> Iterator[TargetTables]:
+    """What the two mixtures are fitted to, in shares of the rows."""
     total, _ = measured.summary
-    columns = measured.steps.columns.members[1:]
+    columns, sizes = measured.steps.columns.members[1:], measured.steps.sizes
     tables: dict[Block, Floats] = {}
     weights: dict[Block, float] = {}
     noise = float(measured.scores.plan.scales[0])
-    for at, (one, two) in enumerate(measured.steps.pairs):
-        independent = measured.independent((one, two)) / total
-        variance = measured.variances.get((one, two))
+    for at, pair in enumerate(measured.steps.pairs):
+        variance = measured.variances.get(pair)
         if variance is None:
-            tables[one, two] = independent
+            tables[pair] = measured.independent(pair) / total
             score = max(float(measured.scores.values[at]), noise)
-            weights[one, two] = independent.size * (total / score) ** 2
+            weights[pair] = tables[pair].size * (total / score) ** 2
         else:
-            interaction = measured.tables[one, two] / total - independent
-            tables[one, two] = independent + shrunk(interaction, np.sqrt(variance) / total)
-            weights[one, two] = total**2 / variance
-    return TargetTables(
-        [measured.tables[block] / total for block in columns],
-        [total**2 / measured.variances[block] for block in columns],
-        tables,
-        weights,
+            tables[pair], weights[pair] = measured.tables[pair] / total, total**2 / variance
+    of_columns = [measured.tables[block] / total for block in columns]
+    targets = TargetTables(
+        of_columns, [total**2 / measured.variances[block] for block in columns], dict(tables), weights
     )
+    free = [max(1 - 2 / prod(sizes[at] - 1 for at in pair), 0.0) for pair in measured.kept]
+    precision = np.mean([weights[pair] for pair in measured.kept] or [0.0])
+    scale = np.mean(free or [0.0]) * np.sqrt(precision) / targets.unit * len(sizes) / np.sqrt(sum(sizes))
+    yield replace(targets, penalty=_PENALTY * float(scale))
+    for pair in measured.kept:
+        independent = measured.independent(pair) / total
+        tables[pair] = independent + shrunk(tables[pair] - independent, np.sqrt(measured.variances[pair]) / total)
+    yield replace(targets, pairs=tables, penalty=_OF_SHRUNK * _PENALTY * float(scale))
 
 
 # Rows from what was released: the model is fitted once, and rows are drawn from it again and again.
@@ -298,6 +324,7 @@ class RowMaker:
     columns: tuple[LevelColumn, ...]
     measured: Measured
     rules: Rules | None = None
+    inside: Mapping[int, InBins] = field(default_factory=dict)
 
     def rows(
         self, n: int | None, progress: Progress, schema: Mapping[str, Any] = MappingProxyType({})
@@ -306,9 +333,9 @@ class RowMaker:
         rng = _generator()
         codes = self.codes(n, progress, rng)
         if self.rules is None:
-            values = [column.drawn(codes[:, at], rng) for at, column in enumerate(self.columns)]
+            values = [column.drawn(codes[:, at], rng, self.inside.get(at)) for at, column in enumerate(self.columns)]
         else:
-            values = self.rules.values(codes, rng)
+            values = self.rules.values(codes, rng, self.inside)
         return {
             column.name: column.made(codes[:, at], values_of_column, schema)
             for at, (column, values_of_column) in enumerate(zip(self.columns, values, strict=True))

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from inid.arguments import shown
 from inid.errors import ArgumentError
 from inid.tables import expressions as node
 from inid.tables.expressions import Condition, Expression, expression, leaves
-from inid.tables.questions.synthetic.columns import Codes, LevelColumn
+from inid.tables.questions.synthetic.columns import Codes, InBins, LevelColumn
 from inid.tables.questions.synthetic.level_space import Mask
 
 _Truths = NDArray[np.bool_]
@@ -30,7 +31,7 @@ _Values = NDArray[Any]
 _PER_BIN = (64, 32, 16, 8, 4, 2, 1)  # values of each bin that are tried
 _MOST_CELLS = 2**18  # combinations of values of one rule
 _MOST_STEPS = 10_000  # of the search for a first row
-_EVEN_DRAWS, _TRIED_DRAWS = 20, 200
+_LIKELY_DRAWS, _TRIED_DRAWS = 20, 200
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,13 +129,16 @@ class Rules:
         named = {column.name: column_values for column, column_values in zip(self.columns, values, strict=True)}
         return np.asarray(np.logical_and.reduce([truths(condition, named) for condition in self.conditions]))
 
-    def values(self, codes: Codes, rng: np.random.Generator) -> list[_Values]:
+    def values(
+        self, codes: Codes, rng: np.random.Generator, inside: Mapping[int, InBins] = MappingProxyType({})
+    ) -> list[_Values]:
         """Values of rows whose levels keep the masks: numbers in bins are drawn until every rule holds.
 
-        First evenly in the bin, then among the values that were tried. A row for which that fails, since next to no
-        values of its bins keep the rules together, becomes one of the others, and so do its codes.
+        First as the bin's values are thought to lie, then among the values that were tried. A row for which that
+        fails, since next to no values of its bins keep the rules together, becomes one of the others, and so do its
+        codes.
         """
-        values = [column.drawn(codes[:, at], rng) for at, column in enumerate(self.columns)]
+        values = [column.drawn(codes[:, at], rng, inside.get(at)) for at, column in enumerate(self.columns)]
         binned = [at for at in self._tried if self.columns[at].bins is not None]
         off = np.flatnonzero(~self.kept(values))
         for draw in range(_TRIED_DRAWS):
@@ -142,9 +146,10 @@ class Rules:
                 return values
             for at in binned:
                 column_codes = codes[off, at]
-                even = draw < _EVEN_DRAWS
                 values[at][off] = (
-                    self.columns[at].drawn(column_codes, rng) if even else _one_of(self._tried[at], column_codes, rng)
+                    self.columns[at].drawn(column_codes, rng, inside.get(at))
+                    if draw < _LIKELY_DRAWS
+                    else _one_of(self._tried[at], column_codes, rng)
                 )
             off = off[~self.kept([column_codes[off] for column_codes in values])]
         good = np.setdiff1d(np.arange(len(codes)), off)

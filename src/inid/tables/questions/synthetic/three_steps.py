@@ -26,6 +26,8 @@
    is more; x follows from what the step may spend. So columns are measured again where few pairs are worth their
    noise: how many these are nobody knows before step 2, and step 1 need not guess.
 
+Where columns have wide bins, a last step has 0.02, which pairs have less: see `values_in_bins`.
+
 Where tables of three columns are scored too (`scores_triples`), pairs have 0.60 of mu^2, and two steps follow.
 
 4. *Scores of triples*, 0.02: for every triple of columns whose table has at most 512 cells (or fewer, so that there are
@@ -85,11 +87,14 @@ class Steps:
     rows: int
     weights: Mapping[Block, float]
     with_triples: bool = False
+    last_share: Fraction = Fraction(0)
 
     @property
     def shares(self) -> tuple[Fraction, ...]:
-        """What part of mu^2 each step has."""
-        return TRIPLE_SHARES if self.triples else SHARES
+        """What part of mu^2 each step has; a last one, for values in bins, takes its part from that of pairs."""
+        first, second, third, *more = TRIPLE_SHARES if self.triples else SHARES
+        last = [self.last_share] if self.last_share else []
+        return first, second, third - self.last_share, *more, *last
 
     @cached_property
     def triples(self) -> list[Block]:
@@ -196,7 +201,7 @@ class Steps:
         lower, the later the column's turn. It takes a few numbers for each size and each column, none for both.
         """
         before, ideal, order = self._in_turn(mu)
-        costs, total = self._own_tables[0], mu**2 * float(sum(self.shares[2::2]) / self.shares[2])  # if no triple is
+        costs, total = self._own_tables[0], mu**2 * float(sum(self.shares[2:5:2]) / self.shares[2])  # if no triple is
         slopes, taken = (np.append(0.0, np.cumsum((costs * slope)[order])) for slope in (ideal, before))
         ends = (total + taken[:-1]) * (ideal / before)[order] - slopes[:-1]
         measured = ends.size - np.searchsorted(ends[::-1], sizes, side="right")
@@ -262,7 +267,7 @@ class Steps:
         order = np.argsort(-gains / size, kind="stable")
         left = np.maximum(gains, 0).sum() - np.append(0.0, np.cumsum(np.maximum(gains[order], 0)))
         sums = np.append(0.0, np.cumsum(size[order]))
-        alone = last_mu**2 / np.maximum(sums, 1e-300)  # the level of triples that leave nothing for what was measured
+        alone = last_mu**2 / np.maximum(sums, 1e-200)  # the level of triples that leave nothing for what was measured
         shared = (last_mu**2 + before.taken * before.level) / (before.taken + sums)
         x = np.where(alone > before.level, shared, alone)
         rest = left + (sums / np.sqrt(x) + before.taken / np.sqrt(np.maximum(x, before.level))) * self.rows
