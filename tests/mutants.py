@@ -41,6 +41,7 @@ _RESIDUALS = (
 )
 _FIT = "tests/audit/test_estimators.py::test_one_person_moves_a_fit_as_far_as_was_charged"
 _ADDITIVE = "tests/attack/test_learn_additive.py::test_no_neighbour_moves_the_sums_of_a_part_further_than_was_planned"
+_CHOICE = "tests/unit/tables/prefix_sums/test_choice.py"
 
 MUTATIONS = (
     # Promises, and the mathematics of one release.
@@ -388,9 +389,27 @@ MUTATIONS = (
     ),
     Mutation(
         "tables/questions/prefix_sums/question.py",
-        "bounds.append(math.nextafter(reach * rows, math.inf) if norm == 2 else reach * rows)",
+        "bounds.append(reach * rows if whole else math.nextafter(reach * rows, math.inf))",
         "bounds.append(reach)",
         "tests/unit/tables/prefix_sums/test_strategy.py::test_no_person_leaves_the_set",
+    ),
+    Mutation(
+        "tables/questions/prefix_sums/choice.py",
+        "2 * most if cells > 1 else 0",
+        "0",
+        f"{_CHOICE}::test_no_replaced_row_moves_the_choices_farther_than_the_radius[asked2-1]",
+    ),
+    Mutation(
+        "tables/questions/prefix_sums/choice.py",
+        "return int(self.ranges[at] * self.probabilities[at].denominator)",
+        "return self.probabilities[at].denominator",
+        f"{_CHOICE}::test_all_choices_together_cost_what_is_planned",
+    ),
+    Mutation(
+        "releasing.py",
+        "EXPONENTIAL_SCALE = Fraction(626_657_069, 10**9)",
+        "EXPONENTIAL_SCALE = Fraction(313_328_535, 10**9)",
+        f"{_CHOICE}::test_a_choice_is_dominated_by_gaussian_noise_and_by_no_less",
     ),
     Mutation(
         "tables/questions/prefix_sums/strategy.py",

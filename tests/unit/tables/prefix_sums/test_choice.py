@@ -13,6 +13,7 @@ from scipy.stats import chisquare, norm
 
 import inid
 from inid import tables
+from inid.noise import source_in_use
 from inid.noise.exact_draws import draw_choice
 from inid.releasing import EXPONENTIAL_SCALE
 from inid.tables.questions.prefix_sums.choice import QuantileChoice
@@ -168,6 +169,54 @@ def test_a_choice_among_many_candidates_is_even_where_scores_are():
         drawn = np.array([draw_choice(scores, 1.0, source, again=again) for _ in range(3000)])
         assert ((drawn >= 100) & (drawn < 400)).all()
         assert chisquare(np.bincount((drawn - 100) // 30, minlength=10)).pvalue > 1e-6
+
+
+class Watched(SeededSource):
+    """A source that notes the scores and the scale of every choice."""
+
+    def __init__(self):
+        super().__init__(1)
+        self.recorder, self.choices = self, []
+
+    def charged(self, plans):
+        pass
+
+    def drawn(self, law, values, scales, draw, claim=None):
+        if "choice" not in law:
+            return np.asarray(values, dtype=float)
+        self.choices.append((np.array(values), float(scales[0])))
+        return 0
+
+
+def drawn_choices(values, budget, by):
+    """The scores and the scale of all choices of a release, as they are drawn."""
+    frame = pd.DataFrame({"v": [value for value, _ in values], "sex": [sex for _, sex in values]})
+    t = tables.Table(frame.astype({"v": float, "sex": str}), bounds={"v": (0, 3)}, domains={"sex": ["f", "m"]})
+    query = t.quantiles({"v": [0.1, 0.5, 0.9]}, by={"sex": ["f", "m"]} if by else {})
+    plan, source = query.plan(budget), Watched()
+    assert plan.tables[0].strategy == "choice"
+    with source_in_use(source):
+        query.release(plan)
+    assert len(source.choices) == (6 if by else 3)
+    return source.choices
+
+
+@pytest.mark.parametrize("by", [False, True])
+def test_all_choices_together_cost_what_is_planned(by):
+    """From the rows to the scores and scales that are drawn from: ranges of changes over scales, added up."""
+    values = [(1 + at % 7 / 4, "fm"[at % 2]) for at in range(23)]
+    worst = 0.0
+    for rows in (1, 23):
+        before = drawn_choices(values[:rows], inid.PureDP(1.0), by)
+        for new in [(0.5, "f"), (2.9, "f"), (1.5, "m")]:
+            after = drawn_choices([*values[:rows], new], inid.PureDP(1.0), by)
+            costs = []
+            for (old_scores, scale), (new_scores, other) in zip(before, after, strict=True):
+                assert scale == other
+                change = new_scores - old_scores
+                costs.append((max(change.max(), 0) - min(change.min(), 0)) / scale)
+            worst = max(worst, sum(costs))
+    assert 0.8 < worst <= 15 / 16 * (1 + 1e-9)  # the rest is for intervals
 
 
 SKEWED = pd.DataFrame(
