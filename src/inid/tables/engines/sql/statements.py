@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from inid.tables.engines.sql.engine import DatabaseTable
     from inid.tables.engines.sql.frames import FrameColumns
 
-_MOST_SETS = 256
 _TOGETHER = 31  # keys of one GROUPING()
 _KEY_KINDS: dict[str, Kind] = {"str": "text", "int": "whole", "bool": "truth"}
 
@@ -86,8 +85,8 @@ class AggregationSql:
         sets = list(
             dict.fromkeys(tuple(name for name in self.asked.keys if name in one.keys) for one in self.asked.groupings)
         )
-        for start in range(0, len(sets), _MOST_SETS):
-            yield self._statement(sets[start : start + _MOST_SETS])
+        for start in range(0, len(sets), self._dialect.most_sets):
+            yield self._statement(sets[start : start + self._dialect.most_sets])
 
     def _statement(self, sets: Sequence[tuple[str, ...]]) -> Statement:
         keys = tuple(name for name in self.asked.keys if any(name in one for one in sets))
@@ -197,7 +196,7 @@ class AggregationSql:
         """A double as a whole number of 64 bits; what is none is missing."""
         low, high = self._dialect.number(-(2.0**63)), self._dialect.number(2.0**63)
         fits = f"{value} >= {low} AND {value} < {high} AND floor({value}) = {value}"
-        return f"CASE WHEN {fits} THEN CAST({value} AS BIGINT) END"
+        return f"CASE WHEN {fits} THEN CAST({value} AS {self._dialect.bigint}) END"
 
     def _keyed(self, rows: str) -> str:
         """The rows that have their keys."""
@@ -218,12 +217,15 @@ class AggregationSql:
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         pairs = [term for term in self.asked.terms if isinstance(term, Pair)]
         if not pairs:
-            return f"SELECT {', '.join(['*', *made])} FROM ({rows}) AS read{where}"
+            return f"SELECT {', '.join(['*', *made])} FROM ({rows}) AS chosen{where}"
         # Each factor, and each condition, is computed once, however many products it is in.
         grids = {column: grid for term in pairs for column, grid in zip(term.columns, term.grids, strict=True)}
-        made += [f"CAST({self._on_grid(*pair)} AS BIGINT) AS {self._factor(pair[0])}" for pair in grids.items()]
+        made += [
+            f"CAST({self._on_grid(*pair)} AS {self._dialect.bigint}) AS {self._factor(pair[0])}"
+            for pair in grids.items()
+        ]
         made += [f"{self._here(scope)} AS {name}" for scope, name in self._scopes.items()]
-        return f"SELECT {', '.join(['*', *made])} FROM ({rows}) AS read{where}{self._dialect.barrier}"
+        return f"SELECT {', '.join(['*', *made])} FROM ({rows}) AS chosen{where}{self._dialect.barrier}"
 
     def _known(self, column: str, key: PublicKeys) -> str:
         whole = [one for one in key.keys if type(one) is int]
@@ -252,7 +254,7 @@ class AggregationSql:
         }
         rest = [f"{name} ASC" for name in (*added, *self._key_order())]  # a setting may turn what is not stated
         ordered = {name: self._in_order(name) for name in self._names.order}
-        order = [*(f"{name} ASC NULLS FIRST" for name in ordered), *rest]
+        order = [*(f"{name} ASC{self._dialect.nulls_first}" for name in ordered), *rest]
         by = f" ORDER BY {', '.join(order)}" if order else ""
         columns = ", ".join([own, *keys, *(f"{value} AS {name}" for name, value in (ordered | added).items())])
         rows = f"SELECT {columns} FROM ({rows}) AS keyed WHERE {own} IS NOT NULL"
@@ -277,7 +279,7 @@ class AggregationSql:
         keys = ", ".join([own, *(self._key(name) for name in self.asked.groupings[0].keys)])
         order = ", ".join(["one DESC", *(f"{name} ASC" for name in self._key_order())])
         rows = f"SELECT {keys}, count(*) AS one FROM ({rows}) AS limited GROUP BY {keys}"
-        rows = f"SELECT *, row_number() OVER (PARTITION BY {own} ORDER BY {order}) AS line FROM ({rows}) AS lines"
+        rows = f"SELECT *, row_number() OVER (PARTITION BY {own} ORDER BY {order}) AS line FROM ({rows}) AS ranked"
         people = [f", 1 AS added_{at}" for at, term in enumerate(self.asked.terms) if isinstance(term, People)]
         return f"SELECT *{''.join(people)} FROM ({rows}) AS few WHERE line <= {self.asked.keys_per_person}"
 
@@ -329,7 +331,7 @@ class AggregationSql:
     def _contribution(self, term: Term) -> str:
         """What a row adds: a whole number, never missing."""
         if isinstance(term, Value):
-            made = f"CAST({self._on_grid(term.column, term.grid)} AS BIGINT)"
+            made = f"CAST({self._on_grid(term.column, term.grid)} AS {self._dialect.bigint})"
         elif isinstance(term, Pair):
             one, two = map(self._factor, term.columns)
             made = f"{one} * {two} - {self._dialect.whole(term.shift)}" if term.shift else f"{one} * {two}"

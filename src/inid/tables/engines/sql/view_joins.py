@@ -73,7 +73,7 @@ def _link(judge: "Judge", chain: _Chain, link: Any, alias: str) -> None:
             names = ", ".join(quoted(name) for name in keys)
             there = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in keys)
             unique = (
-                f"SELECT 1 FROM ({other.sql}) AS keys WHERE {there} GROUP BY {names} HAVING count(*) > 1 LIMIT 1",
+                f"SELECT 1 FROM ({other.sql}) AS partners WHERE {there} GROUP BY {names} HAVING count(*) > 1 LIMIT 1",
             )
         else:
             once = once or "a public table is joined after it, without an equality of a column of it"
