@@ -48,7 +48,16 @@ ROOMS_OF_NOUNS = (  # no variable in these has such a name
         "planning",
         "report",
     ),
-    *("schema", "sets", "studio", "testing", "dpsgd/integrations", "dpsgd/noise", "tables/streams"),
+    *(
+        "schema",
+        "sets",
+        "studio",
+        "testing",
+        "dpsgd/integrations",
+        "dpsgd/noise",
+        "tables/engines/sql",
+        "tables/streams",
+    ),
 )
 
 

@@ -41,7 +41,7 @@ class SqlDialect(ABC):
     # Columns and literals.
 
     @abstractmethod
-    def told_apart_by(self, name: str) -> str:
+    def column_identity(self, name: str) -> str:
         """What the database tells the names of columns apart by: two with the same are one to it."""
 
     @abstractmethod
@@ -197,7 +197,7 @@ class PostgresDialect(SqlDialect):
     _CAST: ClassVar[dict[str, tuple[str, Kind]]] = {"int2": ("int8", "whole"), "int4": ("int8", "whole")}
     _CAST |= {"float4": ("float8", "double")}
 
-    def told_apart_by(self, name: str) -> str:
+    def column_identity(self, name: str) -> str:
         return name.encode()[:63].decode(errors="ignore")  # longer ones are cut
 
     def column(self, name: str, kind: str) -> tuple[str, Kind]:
@@ -298,7 +298,7 @@ class DuckDBDialect(SqlDialect):
     _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
     _LARGE = ("UBIGINT", "HUGEINT", "UHUGEINT")
 
-    def told_apart_by(self, name: str) -> str:
+    def column_identity(self, name: str) -> str:
         return name.casefold()
 
     def column(self, name: str, kind: str) -> tuple[str, Kind]:

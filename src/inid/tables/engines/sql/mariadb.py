@@ -69,7 +69,7 @@ class MariaDBDialect(SqlDialect):
     _LETTERS = ("utf8mb4", "utf8mb3", "latin1", "ascii")
     _DATES: ClassVar[dict[str, Kind]] = {"date": "date", "datetime": "moment", "timestamp": "zoned"}
 
-    def told_apart_by(self, name: str) -> str:
+    def column_identity(self, name: str) -> str:
         # As coarse as any of its collations, some of which leave accents out.
         letters = unicodedata.normalize("NFKD", name.casefold())
         return "".join(one for one in letters if not unicodedata.combining(one)).casefold().rstrip()
@@ -235,7 +235,7 @@ class MariaDBSession(Session):
             raise ArgumentError(
                 f"the database has no table {shown(name)} that this user may read: name its database too."
             )
-        ((_, _, kind, engine, made),) = lines
+        ((_, _, kind, engine, time_of_creation),) = lines
         if kind != "BASE TABLE" or engine != "InnoDB":
             raise ArgumentError(
                 f"{shown(name)} is no table of InnoDB, so that it has no snapshot (a view, a versioned table, or one "
@@ -248,5 +248,5 @@ class MariaDBSession(Session):
             columns[str(column)] = self.dialect.column(quoted(str(column)), f"{type_name} {letters}")
             types[str(column)] = f"{re.sub(_LENGTHS, '', str(type_name))} {letters}"
         where = quoted(schema, name)
-        identity = f"{where} {made}"
+        identity = f"{where} {time_of_creation}"
         return SourceTable(where, identity, frozenset({identity}), columns, types)
