@@ -357,6 +357,25 @@ MUTATIONS = (
         "tests/unit/accounting/test_reserve.py::test_takings_add_up_exactly_to_the_reserve",
     ),
     # Tables.
+    # Texts longer than the server compares, texts by a collation that folds, and dates that it takes for null.
+    Mutation(
+        "tables/engines/sql/mariadb.py",
+        '"max_sort_length": "4194304",',
+        '"max_sort_length": "1024",',
+        "tests/attack/test_mariadb.py::test_long_texts_are_compared_to_their_last_letter",
+    ),
+    Mutation(
+        "tables/engines/sql/mariadb.py",
+        'return f"CAST(CONVERT({letters} USING utf8mb4) AS BINARY)"',
+        'return f"CONVERT({letters} USING utf8mb4)"',
+        "tests/attack/test_mariadb.py::test_texts_are_told_apart_by_their_letters",
+    ),
+    Mutation(
+        "tables/engines/sql/mariadb.py",
+        'return f"CASE WHEN {there} THEN {name} END", self._DATES[words[0]]',
+        "return name, self._DATES[words[0]]",
+        "tests/attack/test_mariadb.py::test_dates_with_a_part_of_zero_are_missing",
+    ),
     Mutation(
         "tables/questions/largest_group.py",
         'return 2 * once if self.neighbours == "replace" else once',

@@ -24,7 +24,7 @@ def data_folder():
 def needs(name):
     """Return what the name stands for, or skip the running test; fail it when INID_REQUIRE names it.
 
-    "data": the folder of datasets. "java", "postgres", "chromium": the program's path. "gpu": torch.
+    "data": the folder of datasets. "java", "postgres", "mariadb", "chromium": the program's path. "gpu": torch.
     "fork": the function of systems that have it. "linux": the name of the system. "glibc": the version of that library.
     """
     if name not in _FINDERS:
@@ -53,6 +53,13 @@ def _postgres():
     return found or next((str(path) for path in sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))), None)
 
 
+def _mariadb():
+    found = _program("mariadbd")
+    return found or next(
+        (path for path in ("/usr/sbin/mariadbd", "/usr/libexec/mariadbd") if Path(path).exists()), None
+    )
+
+
 def _gpu():
     try:
         import torch
@@ -73,6 +80,7 @@ _FINDERS = {
     ),
     "java": (lambda: _program("java"), "Java is missing: install a Java 17 runtime and put java on the PATH"),
     "postgres": (_postgres, "PostgreSQL is missing: install the postgresql server package"),
+    "mariadb": (_mariadb, "MariaDB is missing: install the mariadb-server package"),
     "chromium": (
         lambda: _program("chromium", "chromium-browser", "google-chrome"),
         "Chromium is missing: install chromium and put it on the PATH",

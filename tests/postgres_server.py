@@ -16,7 +16,7 @@ from typing import Any
 
 from needs import needs
 
-__all__ = ["Server", "new_server", "postgres_server"]
+__all__ = ["Server", "free_port", "new_server", "postgres_server", "server_folder"]
 
 
 @dataclass(frozen=True)
@@ -43,15 +43,27 @@ def postgres_server() -> Server:
     return new_server()
 
 
+def server_folder(prefix: str) -> tuple[Path, dict[str, Any]]:
+    """A temporary folder, and the account that a server runs under: none refuses nobody, and all refuse root."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
+    if os.geteuid() != 0:
+        return folder, {}
+    shutil.chown(folder, "nobody", "nogroup")
+    return folder, {"user": "nobody", "group": "nogroup", "extra_groups": [], "cwd": "/"}
+
+
+def free_port() -> int:
+    """A port of this machine that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
 def new_server() -> Server:
     """A server that ends with the process; the running test is skipped where PostgreSQL is missing."""
     programs = Path(needs("postgres")).resolve().parent
     initdb, pg_ctl = programs / "initdb", programs / "pg_ctl"
-    folder = Path(tempfile.mkdtemp(prefix="inid-postgres-"))
-    account: dict[str, Any] = {}
-    if os.geteuid() == 0:  # the server refuses to run as root
-        account = {"user": "nobody", "group": "nogroup", "extra_groups": [], "cwd": "/"}
-        shutil.chown(folder, "nobody", "nogroup")
+    folder, account = server_folder("inid-postgres-")
     data = folder / "data"
     subprocess.run(
         [initdb, "-D", data, "-U", "tester", "--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C"],
@@ -60,9 +72,7 @@ def new_server() -> Server:
         timeout=120,
         **account,
     )
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     options = f"-c listen_addresses=127.0.0.1 -c port={port} -c unix_socket_directories= -c max_connections=50"
     control = (str(pg_ctl), "-D", str(data), "-w", "-l", str(folder / "log"), "-o", options)
     made = Server(f"postgresql://tester@127.0.0.1:{port}/postgres", control, account)

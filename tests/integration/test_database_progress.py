@@ -33,7 +33,9 @@ def told(data):
 
 @pytest.mark.parametrize("database", DATABASES)
 def test_each_statement_is_told_whatever_the_rows_are(database):
-    assert told(stored(database, ROWS)) == told(stored(database, EMPTY)) == [(1, 2), (2, 2)]
+    some = len(told(stored(database, ROWS)))  # MariaDB has no grouping sets: a statement for each table of a question
+    assert some > 200 if database == "in-mariadb" else some == 2
+    assert told(stored(database, ROWS)) == told(stored(database, EMPTY)) == [(at + 1, some) for at in range(some)]
 
 
 @pytest.mark.parametrize("database", DATABASES)

@@ -1,7 +1,8 @@
 """In a database, too, conversions are total, and each row is read on its own: see `test_table_types`.
 
-The tables hold the extremes of every type of PostgreSQL and DuckDB that comes from a server, and what stands beside a
-value in another row is none of its business: sums are those of the rows, one by one, and no value stops a query.
+The tables hold the extremes of every type of PostgreSQL, MariaDB and DuckDB that comes from a server, and what
+stands beside a value in another row is none of its business: sums are those of the rows, one by one, and no value stops
+a query.
 """
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import inid
 from database_tables import connection, execute, table
+from mariadb_server import mariadb_run
 from property.test_table_types import OTHERS, PEOPLE, ROW_BY_ROW, released
 from table_types import TYPES
 
@@ -43,9 +45,43 @@ POSTGRES = {
     "oid": "0, 1, 4294967295",
     "inet": "'127.0.0.1'",
 }
+MARIADB = {
+    "tinyint": "0, 1, 2, 127, -128",
+    "boolean": "0, 1, 2, -128",
+    "int unsigned": "0, 1, 4294967295",
+    "bigint": POSTGRES["bigint"],
+    "bigint unsigned": "0, 1, 18446744073709551615, 9223372036854775808, 9223372036854775807",
+    "bigint(20) unsigned zerofill": "0, 7, 18446744073709551615",
+    "float": "0, 1.5, 3e38, -3e38, 1e-45, 0.1",
+    "float(7,4)": "0, 1.5, 0.1",
+    "double": "0, -0e0, 1, 1.5, 1.7976931348623157e308, -1e308, 5e-324, 1e-320, 9223372036854775808, 9007199254740992",
+    "double(12,2)": "0, 1.25, -7.55",
+    "decimal(65,30)": "0, 1, 99999999999999999999999999999999999.5, -99999999999999999999999999999999999.5, 1e-30",
+    "decimal(20,0) unsigned": "0, 1, 99999999999999999999",
+    "bit(1)": "b'0', b'1'",
+    "bit(9)": "b'0', b'111111111'",
+    "year": "0, 1901, 2155",
+    "text": POSTGRES["text"].replace("'\\'", "'\\\\'"),
+    "varchar(300) character set latin1 collate latin1_swedish_ci": "'', 'a', 'A', 'é', 'a '",
+    "char(4)": "'', 'a', '1'",
+    "enum('a','é')": "'a', 'é'",
+    "uuid": POSTGRES["uuid"],
+    "date": "'1970-01-01', '0000-00-00', '2020-00-15', '2020-02-00', '2019-02-30', '0001-01-01', '9999-12-31'",
+    "datetime(6)": "'1970-01-01', '0000-00-00', '2020-00-15', '2019-02-30', '0001-01-01', '9999-12-31 23:59:59.999999'",
+    "timestamp(6) null": "'0000-00-00', '1970-01-01 00:00:01', '2038-01-19 03:14:07'",
+    "time": "'838:59:59', '-838:59:59', '00:00:00'",
+    "longtext": "'', 'a'",
+    "blob": "'', 'a'",
+    "json": "'1', '{}'",
+    "set('a','b')": "'a', 'a,b'",
+    "inet6": "'::1'",
+    "point": "point(1, 2)",
+}
 DUCKDB = [kind for kind in TYPES["duckdb"] if not kind.startswith(("INTEGER[", "STRUCT"))]
-CASES = [("in-postgres", kind) for kind in POSTGRES] + [("in-duckdb", kind) for kind in DUCKDB]
+CASES = [("in-postgres", kind) for kind in POSTGRES] + [("in-mariadb", kind) for kind in MARIADB]
+CASES += [("in-duckdb", kind) for kind in DUCKDB]
 USUAL = [("in-postgres", kind) for kind in ("float8", "numeric", "text", "date", "bigint")]
+USUAL += [("in-mariadb", kind) for kind in ("bigint unsigned", "datetime(6)", "decimal(65,30)", "text")]
 USUAL += [("in-duckdb", kind) for kind in ("DOUBLE", "DATE", "HUGEINT", "VARCHAR", "TIMESTAMP")]
 
 
@@ -56,6 +92,12 @@ def made(database, kind):
         lines = f"SELECT v, 1.0::DOUBLE AS x, 'a' AS g, row_number() OVER () - 1 AS place FROM ({TYPES['duckdb'][kind]().sql_query()})"  # noqa: E501, S608
         execute(con, f"CREATE OR REPLACE TABLE typed AS {lines}")
         rows = con.con.execute("SELECT count(*) FROM typed").fetchall()[0][0]
+    elif database == "in-mariadb":
+        values = MARIADB[kind].split(", ") if kind != "point" else [MARIADB[kind]]
+        execute(con, f"CREATE OR REPLACE TABLE typed (v {kind}, x float8, g text, place bigint)")
+        lines = ", ".join(f"({value}, 1, 'a', {at})" for at, value in enumerate([*values, "NULL"]))
+        mariadb_run(f"INSERT INTO typed VALUES {lines}", sql_mode="ALLOW_INVALID_DATES")  # noqa: S608 - of this file
+        rows = len(values) + 1
     else:
         values = [f"CAST({value.strip()} AS {kind.partition(' collate')[0]})" for value in POSTGRES[kind].split(", ")]
         execute(con, f"DROP TABLE IF EXISTS typed; CREATE TABLE typed (v {kind}, x float8, g text, place bigint)")
@@ -70,6 +112,9 @@ def part(con, condition):
     execute(con, "DROP TABLE IF EXISTS part")
     if con.name == "duckdb":
         execute(con, f"CREATE TABLE part AS SELECT * FROM typed WHERE {condition}")  # noqa: S608
+    elif con.name == "mariadb":
+        execute(con, "CREATE TABLE part LIKE typed")
+        mariadb_run(f"INSERT INTO part SELECT * FROM typed WHERE {condition}", sql_mode="ALLOW_INVALID_DATES")  # noqa: S608
     else:
         execute(con, f"CREATE TABLE part (LIKE typed); INSERT INTO part SELECT * FROM typed WHERE {condition}")  # noqa: S608
     return table(con, "part")

@@ -54,7 +54,7 @@ ROOMS_OF_NOUNS = (  # no variable in these has such a name
         "report",
     ),
     *("schema", "sets", "studio", "testing", "dpsgd/grad_sample", "dpsgd/integrations", "dpsgd/kernels", "dpsgd/noise"),
-    *("dpsgd/sampling", "tables/questions/marginals", "tables/streams"),
+    *("dpsgd/sampling", "tables/engines/sql", "tables/questions/marginals", "tables/streams"),
 )
 
 

@@ -43,7 +43,7 @@ register(
         "sql_table",
         Word("name of a table"),
         "NAME",
-        "TABLE is postgresql://user@host/db, or a .duckdb file: its table of this name.",
+        "TABLE is postgresql:// or mariadb://user@host/db, or a .duckdb file: its table of this name.",
         "table",
         "Table of the database",
         "",

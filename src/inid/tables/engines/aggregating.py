@@ -33,7 +33,7 @@ def aggregated(engine: "Engine", asked: Sequence[Aggregation], what: str) -> lis
     queries = [_Query(engine.seen(one.view), one) for one in asked]
     if len(queries) <= 1:
         return [query.run(what) for query in queries]
-    columns = (pair for query in queries for pair in columns_read(query.engine, query.names.wanted))
+    columns = (pair for query in queries for pair in columns_read(query.engine, query.names.selection))
     with engine.read_once(columns) as reading:
         return [_Query(reading.seen(one.view), one).run(what) for one in asked]
 
@@ -83,7 +83,7 @@ class _Query:
     def rows(self, engine: "Engine") -> Any:
         """Of each row that counts its keys, and what it adds."""
         nw, names = optional("narwhals"), self.names
-        frame = self._with_keys(engine, engine.counted_rows(names.wanted))
+        frame = self._with_keys(engine, engine.counted_rows(names.selection))
         if self.terms.prepared:
             frame = engine.prepared(frame, self.terms.prepared)
         if self._added_later:
@@ -111,7 +111,7 @@ class _Query:
                 place = self.terms.on_grid(key.column, key.grid).expression(engine) - (key.grid.below + key.grid.least)
                 frame = frame.with_columns(place.alias(names[name]))
             elif isinstance(key, FoundKeys):
-                frame = engine.told_apart(frame.filter(~nw.col(names[name]).is_null()), names[name])
+                frame = engine.distinct_texts(frame.filter(~nw.col(names[name]).is_null()), names[name])
         return frame
 
     def _limited(self, frame: Any, most: int, order: Sequence[str]) -> Any:

@@ -47,7 +47,7 @@ class Engine(TypedColumns, ABC):
     # What each engine does in its own way.
 
     @abstractmethod
-    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+    def typed_columns(self, selection: Mapping[str, tuple[str, Role]]) -> Any:
         """A narwhals frame with exactly these columns of the table, under new names, each typed for its role."""
 
     @abstractmethod
@@ -155,9 +155,9 @@ class Engine(TypedColumns, ABC):
     def read_once(self, columns: Iterable[tuple[str, Role]]) -> Iterator["Engine"]:
         """The same table with these columns alone, each typed for its role: read once, for several queries in a row."""
         names = {pair: f"column_{at}" for at, pair in enumerate(dict.fromkeys(columns))}
-        wanted = {name: pair for pair, name in names.items()}
+        selection = {name: pair for pair, name in names.items()}
         made, rows = copy(self), self.seen(View())  # with the types of the table's own columns
-        made.kept_columns = guarded(lambda: self.kept(rows.typed_columns(wanted)), "run the queries"), names
+        made.kept_columns = guarded(lambda: self.kept(rows.typed_columns(selection)), "run the queries"), names
         yield made
 
     def cell_sums(
@@ -166,7 +166,7 @@ class Engine(TypedColumns, ABC):
         """Many group-bys of the same rows at once, where the engine has a way that is faster than one by one."""
         return None
 
-    def told_apart(self, frame: Any, name: str) -> Any:
+    def distinct_texts(self, frame: Any, name: str) -> Any:
         """The same frame without rows whose key, a column of keys, the engine would take for another one."""
         return frame
 
@@ -200,23 +200,23 @@ class Engine(TypedColumns, ABC):
         """What makes the expressions of a view: narwhals, or something that takes its words."""
         return optional("narwhals")
 
-    def columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+    def columns(self, selection: Mapping[str, tuple[str, Role]]) -> Any:
         """The same as `typed_columns`, of the rows that count, and also with computed columns."""
-        return seen_columns(self, wanted) if self.view else self.own_columns(wanted)
+        return seen_columns(self, selection) if self.view else self.own_columns(selection)
 
-    def own_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+    def own_columns(self, selection: Mapping[str, tuple[str, Role]]) -> Any:
         """The same as `typed_columns`, of what was read once where several queries read it; of people theirs."""
         if self.view.people is not None:
-            return people_columns(self, self.view.people, wanted)
+            return people_columns(self, self.view.people, selection)
         if self.kept_columns is None:
-            return self.typed_columns(wanted)
+            return self.typed_columns(selection)
         nw, (frame, names) = optional("narwhals"), self.kept_columns
-        return frame.select(*(nw.col(names[pair]).alias(new) for new, pair in wanted.items()))
+        return frame.select(*(nw.col(names[pair]).alias(new) for new, pair in selection.items()))
 
-    def counted_rows(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+    def counted_rows(self, selection: Mapping[str, tuple[str, Role]]) -> Any:
         """The same as `columns`, and a column "one" that is 1 in every row."""
         nw = optional("narwhals")
-        return self.columns(wanted).with_columns(one=nw.lit(1, dtype=nw.Int64))
+        return self.columns(selection).with_columns(one=nw.lit(1, dtype=nw.Int64))
 
     def seen(self, view: View) -> "Engine":
         """The same table through a view of it."""

@@ -89,8 +89,8 @@ class DuckDB(Engine):
         if schema is None:
             self.empty = nothing_in(relation)
 
-    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
-        parts = [f'{self._sql(column, role)} AS "{new}"' for new, (column, role) in wanted.items()]
+    def typed_columns(self, selection: Mapping[str, tuple[str, Role]]) -> Any:
+        parts = [f'{self._sql(column, role)} AS "{new}"' for new, (column, role) in selection.items()]
         return optional("narwhals").from_native(self._relation.project(", ".join(parts)))
 
     def _sql(self, column: str, role: Role) -> str:
@@ -229,9 +229,9 @@ class DuckDBCsv(DuckDB):
     def written(self) -> list[tuple[str, str]]:
         return self._files.written
 
-    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+    def typed_columns(self, selection: Mapping[str, tuple[str, Role]]) -> Any:
         self._files.require_unchanged()
-        return super().typed_columns(wanted)
+        return super().typed_columns(selection)
 
     def counting_every_row(self) -> Engine:
         self._files.require_every_row()

@@ -25,15 +25,15 @@ _WHOLE = 2.0**52  # every double beyond is a whole number
 _EPOCH = dt.date(1970, 1, 1)
 
 
-def seen_columns(engine: "Engine", wanted: Mapping[str, tuple[str, Role]]) -> Any:
+def seen_columns(engine: "Engine", selection: Mapping[str, tuple[str, Role]]) -> Any:
     """The columns that a query wants, of the rows that count; the arguments are those of `Engine.columns`."""
-    nw, steps = optional("narwhals"), Steps(engine, wanted)
+    nw, steps = optional("narwhals"), Steps(engine, selection)
     frame = engine.own_columns(steps.read)
     for level in steps.levels:
         frame = frame.with_columns(*(made.alias(name) for name, made in level.items()))
     if steps.kept is not None:
         frame = frame.filter(nw.col(steps.kept))
-    computed = {new: role for new, (column, role) in wanted.items() if column in engine.view.derived}
+    computed = {new: role for new, (column, role) in selection.items() if column in engine.view.derived}
     made = {new: nw.col(name) for new, name in steps.outputs.items()}
     made |= {new: made[new].cast(nw.Float64) for new, role in computed.items() if role == "number"}
     frame = frame.select(*(value.alias(new) for new, value in made.items()))
@@ -41,9 +41,9 @@ def seen_columns(engine: "Engine", wanted: Mapping[str, tuple[str, Role]]) -> An
     return engine.whole_numbers(frame, whole) if whole else frame
 
 
-def columns_read(engine: "Engine", wanted: Mapping[str, tuple[str, Role]]) -> list[tuple[str, Role]]:
+def columns_read(engine: "Engine", selection: Mapping[str, tuple[str, Role]]) -> list[tuple[str, Role]]:
     """The columns of the table itself that a query of these reads, and as what."""
-    read = list(Steps(engine, wanted).read.values())
+    read = list(Steps(engine, selection).read.values())
     people = engine.view.people
     return read if people is None else columns_read(engine.seen(people.row_view), row_columns(people, read))
 
@@ -63,10 +63,10 @@ def row_column(people: PersonFeatures, column: str, role: Role) -> tuple[str, Ro
     return None if part.how == "rows" else (part.column, part.role)
 
 
-def people_columns(engine: "Engine", people: PersonFeatures, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+def people_columns(engine: "Engine", people: PersonFeatures, selection: Mapping[str, tuple[str, Role]]) -> Any:
     """A line per person with the columns that are made of their rows; rows of nobody are left out."""
     nw = optional("narwhals")
-    rows = row_columns(people, wanted.values())
+    rows = row_columns(people, selection.values())
     names = {pair: name for name, pair in rows.items()}
     source = engine.seen(people.row_view)
     frame = source.counted_rows(rows)
@@ -78,7 +78,7 @@ def people_columns(engine: "Engine", people: PersonFeatures, wanted: Mapping[str
     if held:
         frame = frame.with_columns(*(value.alias(name) for name, value in held.items()))
     made, found = [nw.col("one").sum().alias("rows")], []
-    for new, (column, role) in wanted.items():
+    for new, (column, role) in selection.items():
         pair = row_column(people, column, role)
         how = "same" if column == people.person else people.parts[column].how
         value = nw.col(f"made_{new}")
@@ -98,17 +98,18 @@ def people_columns(engine: "Engine", people: PersonFeatures, wanted: Mapping[str
 class Steps:
     """The columns that expressions take, level by level: each level uses those before it only."""
 
-    def __init__(self, engine: "Engine | FrameColumns", wanted: Mapping[str, tuple[str, Role]]) -> None:
+    def __init__(self, engine: "Engine | FrameColumns", selection: Mapping[str, tuple[str, Role]]) -> None:
         view = engine.view
         self.read: dict[str, tuple[str, Role]] = {
-            new: pair for new, pair in wanted.items() if pair[0] not in view.derived
+            new: pair for new, pair in selection.items() if pair[0] not in view.derived
         }
         self.levels: list[dict[str, Any]] = []
         self._engine, self._words = engine, engine.words
         self._names: dict[Leaf, str] = {}
         self._known: dict[tuple[str, str], tuple[str, int]] = {}
         self.outputs = {
-            new: new if new in self.read else self.place(view.derived[column])[0] for new, (column, _) in wanted.items()
+            new: new if new in self.read else self.place(view.derived[column])[0]
+            for new, (column, _) in selection.items()
         }
         self.kept = None if view.where is None else self.place(view.where)[0]
 

@@ -47,12 +47,14 @@ class Pandas(Engine):
         # Types that values may decide: by them nothing is refused, and what does not fit a role is missing.
         self._inferred = frozenset(name for name, kind in frame.dtypes.items() if follows_values(kind))
 
-    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
-        columns = {new: typed(self._frame[column], role, self.schema[column]) for new, (column, role) in wanted.items()}
+    def typed_columns(self, selection: Mapping[str, tuple[str, Role]]) -> Any:
+        columns = {
+            new: typed(self._frame[column], role, self.schema[column]) for new, (column, role) in selection.items()
+        }
         return optional("narwhals").from_native(optional("pandas").DataFrame(columns, copy=False))
 
-    def counted_rows(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
-        frame = self.columns(wanted)
+    def counted_rows(self, selection: Mapping[str, tuple[str, Role]]) -> Any:
+        frame = self.columns(selection)
         return _joined(frame, {"one": np.ones(len(frame), dtype=np.int64)})
 
     def is_untyped(self, column: str) -> bool:

@@ -77,11 +77,11 @@ class DuckDBParquet(DuckDB):
     def kinds(self, column: str) -> Sequence[Any]:
         return self._kinds.get(column) or super().kinds(column)
 
-    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+    def typed_columns(self, selection: Mapping[str, tuple[str, Role]]) -> Any:
         require_unchanged(self._states)
         parts = []
         for part in self._parts:
-            columns = (f'{self._sql_in(part, column, role)} AS "{new}"' for new, (column, role) in wanted.items())
+            columns = (f'{self._sql_in(part, column, role)} AS "{new}"' for new, (column, role) in selection.items())
             parts.append(part.relation.project(", ".join(columns)))
         return optional("narwhals").from_native(reduce(lambda one, two: one.union(two), parts))
 

@@ -143,8 +143,8 @@ class Polars(Engine):
             if is_text(self.schema[column]):
                 raise ArgumentError(f"{name} names {column!r}, texts of a file that a lazy frame reads{_UNREADABLE}")
 
-    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
-        parts = [self._typed(column, role).alias(new) for new, (column, role) in wanted.items()]
+    def typed_columns(self, selection: Mapping[str, tuple[str, Role]]) -> Any:
+        parts = [self._typed(column, role).alias(new) for new, (column, role) in selection.items()]
         return optional("narwhals").from_native(self._frame.select(*parts))
 
     def _typed(self, column: str, role: Role) -> Any:
@@ -177,7 +177,7 @@ class Polars(Engine):
         # Not streamed, Polars would hold whole columns in memory.
         return list(query.collect(engine="streaming").iter_rows())
 
-    def told_apart(self, frame: Any, name: str) -> Any:
+    def distinct_texts(self, frame: Any, name: str) -> Any:
         # Polars does not look whether a text of Arrow's is UTF-8, and stops where Python is to have it.
         nw = optional("narwhals")
         return frame.with_columns(nw.col(name).cast(nw.Binary)) if is_text(frame.collect_schema()[name]) else frame

@@ -18,7 +18,7 @@ class QueryNames:
     """The names inside the query: new ones throughout, so that no column of the table is mistaken for one of them."""
 
     def __init__(self, asked: Aggregation, source: "Engine | FrameColumns") -> None:
-        self.wanted: dict[str, tuple[str, Role]] = {}
+        self.selection: dict[str, tuple[str, Role]] = {}
         self.keys = {
             name: f"level_{at}" if isinstance(key, GridKeys) else self._add("key", key.column, key.kind)
             for at, (name, key) in enumerate(asked.keys.items())
@@ -42,10 +42,10 @@ class QueryNames:
                     self.order.append(self._add("size", column, "number"))
                 self.order.append(self._add("order", column, "order"))
             for name in (*self.person, *self.order):
-                column, role = self.wanted[name]
+                column, role = self.selection[name]
                 if role == "number" or source.is_float(column):
                     self.floats.append(name)
-        if not self.wanted:  # without a column there would be no rows to count
+        if not self.selection:  # without a column there would be no rows to count
             self._add("any", next(iter(source.schema)), "raw")
 
     def without_nan(self) -> dict[str, Any]:
@@ -54,8 +54,8 @@ class QueryNames:
         return {name: nw.when(~nw.col(name).is_nan()).then(nw.col(name)) for name in self.floats}
 
     def _add(self, prefix: str, column: str, role: Role) -> str:
-        name = f"{prefix}_{len(self.wanted)}"
-        self.wanted[name] = (column, role)
+        name = f"{prefix}_{len(self.selection)}"
+        self.selection[name] = (column, role)
         return name
 
 
@@ -92,7 +92,7 @@ class QueryTerms:
         """Categories without missing values, and people and orders without NaN."""
         nw, fill = optional("narwhals"), self._asked.fill
         known = {name: fill[column] for column, name in self.names.categories.items() if column in fill}
-        roles = {name: {"str": str, "int": int, "bool": bool}[self.names.wanted[name][1]] for name in known}
+        roles = {name: {"str": str, "int": int, "bool": bool}[self.names.selection[name][1]] for name in known}
         found = {name: nw.col(name).fill_null(roles[name](usual)) for name, usual in known.items()}
         return found | self.names.without_nan()
 

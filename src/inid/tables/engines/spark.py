@@ -267,17 +267,17 @@ class Spark(Engine):
         kinds = zip(names, self._frame.schema.fields, strict=True)
         self.empty = frozenset(name for name, field in kinds if field.dataType.typeName() == "void")
 
-    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
-        return optional("narwhals").from_native(self._frame.selectExpr(*self._typed(wanted)))
+    def typed_columns(self, selection: Mapping[str, tuple[str, Role]]) -> Any:
+        return optional("narwhals").from_native(self._frame.selectExpr(*self._typed(selection)))
 
-    def counted_rows(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+    def counted_rows(self, selection: Mapping[str, tuple[str, Role]]) -> Any:
         if self.view or self.kept_columns is not None:
-            return super().counted_rows(wanted)
-        return optional("narwhals").from_native(self._frame.selectExpr(*self._typed(wanted), "1L AS one"))
+            return super().counted_rows(selection)
+        return optional("narwhals").from_native(self._frame.selectExpr(*self._typed(selection), "1L AS one"))
 
-    def _typed(self, wanted: Mapping[str, tuple[str, Role]]) -> list[str]:
+    def _typed(self, selection: Mapping[str, tuple[str, Role]]) -> list[str]:
         """Columns as SQL text: put together in Python each step would be a call of the JVM."""
-        return [f"{self._sql(column, role)} AS {new}" for new, (column, role) in wanted.items()]
+        return [f"{self._sql(column, role)} AS {new}" for new, (column, role) in selection.items()]
 
     def _sql(self, column: str, role: Role) -> str:
         value = self._places[column]

@@ -8,15 +8,17 @@ from urllib.parse import unquote
 
 from inid.errors import ArgumentError
 from inid.tables.engines.guarded import EngineError, guarded, optional
+from inid.tables.engines.sql.mariadb import MariaDBConnection
 
-_SERVER = ("postgresql://", "postgres://")
+_POSTGRES = ("postgresql://", "postgres://")
+_MARIADB = ("mariadb://", "mysql://")
 _FILES = (".duckdb", ".ddb")
 _SECRETS = ("password", "secret", "client_key")  # in the names of libpq's options
 
 
 def is_database(address: str) -> bool:
     """Whether an address is a database's, and no file of one table."""
-    return address.startswith(_SERVER) or Path(address).suffix.lower() in _FILES
+    return address.startswith((*_POSTGRES, *_MARIADB)) or Path(address).suffix.lower() in _FILES
 
 
 def require_no_password(address: str) -> None:
@@ -27,7 +29,7 @@ def require_no_password(address: str) -> None:
     if ":" in user or any(word in options for word in _SECRETS):
         raise ArgumentError(
             "the database's address holds a password (or an @ that is not written %40), which commands and files would "
-            "keep: leave it out, and use PGPASSWORD or ~/.pgpass."
+            "keep: leave it out, and use PGPASSWORD, ~/.pgpass or MYSQL_PWD."
         )
 
 
@@ -35,7 +37,8 @@ def database_table(address: str, name: str) -> Any:
     """A table of a database, as Ibis names it: for `Table`, as it is or joined with others.
 
     Args:
-        address: "postgresql://user@host/database", or the path of a DuckDB file, which is opened to be read.
+        address: "postgresql://user@host/database", "mariadb://user@host/database", or the path of a
+            DuckDB file, which is opened to be read.
         name: The table; with its schema where that is not on the search path, "health.people".
 
     Raises:
@@ -56,14 +59,16 @@ def database_table(address: str, name: str) -> Any:
         raise ArgumentError("name must be the name of a table in the database: 'people', or 'health.people'.")
     if not (isinstance(address, str) and is_database(address)):
         raise ArgumentError(
-            "a database is a postgresql:// address or the path of a .duckdb file: pass the path of a .csv or .parquet "
-            "file to Table itself."
+            "a database is a postgresql:// or mariadb:// address, or the path of a .duckdb file: pass the path of a "
+            ".csv or .parquet file to Table itself."
         )
     ibis = optional("ibis", "sql")
     *schema, table = name.split(".")
 
     def found() -> Any:
-        server = address.startswith(_SERVER)
+        if address.startswith(_MARIADB):
+            return MariaDBConnection(address).table(table, database=next(iter(schema), None))
+        server = address.startswith(_POSTGRES)
         con = ibis.connect(address) if server else ibis.duckdb.connect(address, read_only=True)
         if server:  # what asks it later has connections of its own
             weakref.finalize(con, con.con.close)
@@ -76,5 +81,5 @@ def database_table(address: str, name: str) -> Any:
     except EngineError:
         raise ArgumentError(
             f"the database, or its table {name!r}, cannot be opened (what it said is not shown, since it may repeat a "
-            "password): check the address with psql, and the table's name and schema."
+            "password): check the address with psql or mariadb, and the table's name and schema."
         ) from None

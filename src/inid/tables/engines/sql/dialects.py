@@ -9,6 +9,7 @@ their column: PostgreSQL's under COLLATE "C", DuckDB's as blobs.
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from inid.fixed_point import Grid
@@ -33,11 +34,14 @@ class SqlDialect(ABC):
     text: str
     wide: str
     barrier: str
+    bigint = "BIGINT"  # a whole number of 64 bits, in casts
+    nulls_first = " NULLS FIRST"  # after ASC
+    most_sets = 256  # tables of one statement, as grouping sets
 
     # Columns and literals.
 
     @abstractmethod
-    def told_apart_by(self, name: str) -> str:
+    def column_identity(self, name: str) -> str:
         """What the database tells the names of columns apart by: two with the same are one to it."""
 
     @abstractmethod
@@ -59,7 +63,7 @@ class SqlDialect(ABC):
 
     def whole(self, value: int) -> str:
         """A whole number of 64 bits."""
-        return f"CAST('{int(value)}' AS BIGINT)"
+        return f"CAST('{int(value)}' AS {self.bigint})"
 
     def truth(self, value: bool) -> str:
         """True or false."""
@@ -109,6 +113,10 @@ class SqlDialect(ABC):
     def is_number(self, value: str, kind: Kind = "double") -> str:
         """Whether there is a number that is not NaN: true, or else false or null."""
 
+    def below_nan(self, value: str) -> str:
+        """Whether there is a double that is not NaN, of one that is above a bound."""
+        return f"{value} < {self.number(math.nan)}"
+
     # Numbers on a grid.
 
     def on_grid(self, value: str, grid: Grid, missing: int | None = None, *, wide: bool = False) -> str:
@@ -119,8 +127,8 @@ class SqlDialect(ABC):
         below 2^-1000 units nothing reaches the half that is added, and where the grid begins above 0 values this small
         are below its bound.
         """
-        kind = "INTEGER" if grid.below + grid.most < _INT4 and not wide else "BIGINT"
-        low, high, nan = (self.number(bound) for bound in (grid.lower, grid.upper, math.nan))
+        kind = "INTEGER" if grid.below + grid.most < _INT4 and not wide else self.bigint
+        low, high = self.number(grid.lower), self.number(grid.upper)
         tiny = math.ldexp(1.0, -1000 - grid.bits) if grid.bits < 0 else 0.0
         clipped = value
         if tiny:
@@ -129,7 +137,7 @@ class SqlDialect(ABC):
         first, last = (f"CAST('{one + grid.below}' AS {kind})" for one in (grid.least, grid.most))
         rest = "" if missing is None else f" ELSE CAST('{missing}' AS {kind})"
         inside = f"WHEN {value} < {low} THEN {first} WHEN {value} <= {high} THEN {integer}"
-        return f"(CASE {inside} WHEN {value} < {nan} THEN {last}{rest} END)"
+        return f"(CASE {inside} WHEN {self.below_nan(value)} THEN {last}{rest} END)"
 
     def sum_and_count(self, column: str, grid: Grid, here: str) -> tuple[str, str]:
         """The sum of what a column is on its grid, before the shift, and the number of values that are added up."""
@@ -141,7 +149,15 @@ class SqlDialect(ABC):
         """A value where a condition holds, elsewhere nothing; everywhere where there is none."""
         return f"CASE WHEN {here} THEN {value} END" if here else value
 
+    def extreme(self, function: str, values: Sequence[str]) -> str:
+        """The "greatest" or the "least" of some values that are there."""
+        return f"{function}({', '.join(values)})"
+
     # Dates.
+
+    def date_of(self, letters: str, year: str, month: str, day: str) -> str:
+        """The date that a text says, YYYY-MM-DD, and its parts as whole numbers: it is a date."""
+        return f"make_date({year}, {month}, {day})"
 
     def day(self, value: str, kind: Kind) -> str:
         """The days since 1970 as a double, of the years 1 to 9999; any other date, and an infinite one, is missing."""
@@ -181,7 +197,7 @@ class PostgresDialect(SqlDialect):
     _CAST: ClassVar[dict[str, tuple[str, Kind]]] = {"int2": ("int8", "whole"), "int4": ("int8", "whole")}
     _CAST |= {"float4": ("float8", "double")}
 
-    def told_apart_by(self, name: str) -> str:
+    def column_identity(self, name: str) -> str:
         return name.encode()[:63].decode(errors="ignore")  # longer ones are cut
 
     def column(self, name: str, kind: str) -> tuple[str, Kind]:
@@ -282,7 +298,7 @@ class DuckDBDialect(SqlDialect):
     _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "UTINYINT", "USMALLINT", "UINTEGER")
     _LARGE = ("UBIGINT", "HUGEINT", "UHUGEINT")
 
-    def told_apart_by(self, name: str) -> str:
+    def column_identity(self, name: str) -> str:
         return name.casefold()
 
     def column(self, name: str, kind: str) -> tuple[str, Kind]:

@@ -80,29 +80,31 @@ class DatabaseTable(Engine):
             statement_begins(next(numbers), last)
             return statement, self._session.fetch(statement.text)
 
-        return [totals_of(query, [*map(fetched, own)]) for query, own in zip(queries, planned, strict=True)]
+        return [
+            totals_of(query, [*map(fetched, statements)]) for query, statements in zip(queries, planned, strict=True)
+        ]
 
     def _at(self, asked: Aggregation) -> "DatabaseTable":
-        made = self.seen(asked.view)
-        if not isinstance(made, DatabaseTable):
+        table = self.seen(asked.view)
+        if not isinstance(table, DatabaseTable):
             raise TypeError("a view of a table of a database is one")
-        return made
+        return table
 
     def seen_by_rows(self, people: PersonFeatures) -> "DatabaseTable":
         """The same table through the view of the rows that features of people are made of."""
-        made = self.seen(people.row_view)
-        if not isinstance(made, DatabaseTable):
+        table = self.seen(people.row_view)
+        if not isinstance(table, DatabaseTable):
             raise TypeError("a view of a table of a database is one")
-        return made
+        return table
 
-    def select(self, wanted: Mapping[str, tuple[str, Role]]) -> str:
+    def select(self, selection: Mapping[str, tuple[str, Role]]) -> str:
         """A select of columns of the view, typed for their roles, under new names."""
         kinds = self.seen_as.kinds
-        made = [
+        columns = [
             f"{self.dialect.read(quoted(column), kinds[column], role)} AS {quoted(new)}"
-            for new, (column, role) in wanted.items()
+            for new, (column, role) in selection.items()
         ]
-        return f"SELECT {', '.join(made)} FROM ({self.seen_as.sql}) AS source"
+        return f"SELECT {', '.join(columns)} FROM ({self.seen_as.sql}) AS source"
 
     # Expressions of a view of the library's own.
 
@@ -137,7 +139,7 @@ class DatabaseTable(Engine):
     def require_frames(self) -> None:
         self._refuse()
 
-    def typed_columns(self, wanted: Mapping[str, tuple[str, Role]]) -> Any:
+    def typed_columns(self, selection: Mapping[str, tuple[str, Role]]) -> Any:
         self._refuse()
 
     def rows(self, query: Any) -> list[tuple[Any, ...]]:

@@ -37,8 +37,8 @@ class FrameColumns:
 
     def seen(self, view: View) -> "FrameColumns":
         """The same columns through a view."""
-        seen = self._engine.seen(view)
-        return FrameColumns(seen, self.dialect, self._columns, texts_are_bytes=self._texts_are_bytes)
+        engine = self._engine.seen(view)
+        return FrameColumns(engine, self.dialect, self._columns, texts_are_bytes=self._texts_are_bytes)
 
     def seen_by_rows(self, people: PersonFeatures) -> "FrameColumns":
         """The same columns through the view of the rows that features of people are made of."""
@@ -57,14 +57,14 @@ class FrameColumns:
         """What a computed column is: a "number", a "text" or a "truth"."""
         return column_kind(self.view.derived[column])
 
-    def select(self, wanted: Mapping[str, tuple[str, Role]]) -> str:
+    def select(self, selection: Mapping[str, tuple[str, Role]]) -> str:
         """A select of columns, typed for their roles, under new names."""
-        made = []
-        for new, pair in wanted.items():
+        columns = []
+        for new, pair in selection.items():
             name = self._columns.setdefault(pair, f"column_{len(self._columns)}")
             as_text = pair[1] == "str" and not self._texts_are_bytes
-            made.append(f"{self.dialect.as_text(name) if as_text else name} AS {new}")
-        return f"SELECT {', '.join(made)} FROM {ROWS}"
+            columns.append(f"{self.dialect.as_text(name) if as_text else name} AS {new}")
+        return f"SELECT {', '.join(columns)} FROM {ROWS}"
 
     @property
     def read(self) -> dict[str, tuple[str, Role]]:

@@ -14,7 +14,7 @@ _LONGEST = 10**6  # bytes of a text that is made of others
 FUNCTIONS = {
     "Sqrt": ("{0} >= 0", "sqrt({0})"),
     "Ln": ("{0} > 0", "ln({0})"),
-    "Log10": ("{0} > 0", "log({0})"),
+    "Log10": ("{0} > 0", "log10({0})"),
     "Exp": ("{0} >= -700 AND {0} <= 700", "exp({0})"),
     "Floor": ("TRUE", "floor({0})"),
     "Ceil": ("TRUE", "ceil({0})"),
@@ -52,14 +52,22 @@ def wholes(dialect: SqlDialect, operation: str, one: str, two: str = "") -> str:
 def date_part(dialect: SqlDialect, part: str, value: str, kind: Kind) -> str:
     """The year, month or day of a date of the years 1 to 9999, as a whole number."""
     guard = dialect.day(value, kind)  # null outside
-    return f"(CASE WHEN {guard} IS NOT NULL THEN CAST(extract({part} FROM {value}) AS BIGINT) END)"
+    return f"(CASE WHEN {guard} IS NOT NULL THEN CAST(extract({part} FROM {value}) AS {dialect.bigint}) END)"
 
 
 def long_text(dialect: SqlDialect, parts: list[str]) -> str:
     """Texts one after the other, where that is not very long."""
-    size = " + ".join(f"CAST(octet_length({part}) AS BIGINT)" for part in parts)
-    text = dialect.as_text(" || ".join(dialect.letters(part) for part in parts))
+    size = _balanced("+", [f"CAST(octet_length({part}) AS {dialect.bigint})" for part in parts])
+    text = dialect.as_text(_balanced("||", [dialect.letters(part) for part in parts]))
     return f"(CASE WHEN {size} <= {_LONGEST} THEN {text} END)"
+
+
+def _balanced(sign: str, parts: list[str]) -> str:
+    """Parts joined by an associative sign, in pairs of pairs: a long chain is nested too deeply for some databases."""
+    while len(parts) > 1:
+        pairs = [f"({one} {sign} {two})" for one, two in zip(parts[::2], parts[1::2], strict=False)]
+        parts = [*pairs, *parts[2 * len(pairs) :]]
+    return parts[0]
 
 
 def cast(dialect: SqlDialect, value: str, kind: Kind, to: Kind) -> str | None:
@@ -72,7 +80,7 @@ def cast(dialect: SqlDialect, value: str, kind: Kind, to: Kind) -> str | None:
         return f"(CASE WHEN {value} THEN {dialect.whole(1)} WHEN NOT {value} THEN {dialect.whole(0)} END)"
     if to == "whole" and kind == "double":
         low, high = dialect.number(-(2.0**63)), dialect.number(2.0**63)
-        return f"(CASE WHEN {value} >= {low} AND {value} < {high} THEN CAST({value} AS BIGINT) END)"
+        return f"(CASE WHEN {value} >= {low} AND {value} < {high} THEN CAST({value} AS {dialect.bigint}) END)"
     if to == "text" and kind == "whole":
         return dialect.as_text(f"CAST({value} AS {dialect.text})")
     if to == "date" and kind == "moment":
@@ -88,9 +96,9 @@ def _parsed(dialect: SqlDialect, text: str, to: Kind) -> str | None:
         last = f"CASE {month} WHEN 2 THEN CASE WHEN ({year} % 4 = 0 AND {year} % 100 <> 0) OR {year} % 400 = 0 "
         last += "THEN 29 ELSE 28 END WHEN 4 THEN 30 WHEN 6 THEN 30 WHEN 9 THEN 30 WHEN 11 THEN 30 ELSE 31 END"
         valid = f"{year} >= 1 AND {month} BETWEEN 1 AND 12 AND {day} BETWEEN 1 AND ({last})"
-        date, pattern = f"CASE WHEN {valid} THEN make_date({year}, {month}, {day}) END", _DATE
+        date, pattern = f"CASE WHEN {valid} THEN {dialect.date_of(letters, year, month, day)} END", _DATE
     elif to == "whole":
-        date, pattern = f"CAST({letters} AS BIGINT)", "[+-]?[0-9]{1,18}"
+        date, pattern = f"CAST({letters} AS {dialect.bigint})", "[+-]?[0-9]{1,18}"
     elif to == "double":
         date, pattern = f"CAST({letters} AS {dialect.double})", "[+-]?[0-9]{1,15}([.][0-9]{1,15})?"
     else:

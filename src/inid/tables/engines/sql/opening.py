@@ -10,6 +10,7 @@ from inid.tables.engines.duckdb_settings import without_statistics
 from inid.tables.engines.guarded import guarded, optional
 from inid.tables.engines.sql.dialects import DuckDBDialect, quoted
 from inid.tables.engines.sql.engine import DatabaseTable
+from inid.tables.engines.sql.mariadb import MariaDBSession
 from inid.tables.engines.sql.postgres import postgres_session
 from inid.tables.engines.sql.safe_views import judged
 from inid.tables.engines.sql.session import Session, SourceTable
@@ -97,7 +98,7 @@ def duckdb_session(backend: Any) -> DuckDBSession:
     return DuckDBSession(backend.con)
 
 
-_SESSIONS = {"postgres": postgres_session, "duckdb": duckdb_session}
+_SESSIONS = {"postgres": postgres_session, "duckdb": duckdb_session, "mariadb": MariaDBSession}
 
 
 def open_ibis(
@@ -112,8 +113,8 @@ def open_ibis(
     names = {backend.name for backend in backends}
     if len(backends) != 1 or not names <= _SESSIONS.keys():
         raise ArgumentError(
-            f"tables are read from one PostgreSQL or DuckDB database, got {shown(sorted(names))}: other databases were "
-            "not tested."
+            f"tables are read from one PostgreSQL, MariaDB or DuckDB database, got {shown(sorted(names))}: other "
+            "databases were not tested."
         )
     for one in ops[1:]:
         if operation(one) != "DatabaseTable":

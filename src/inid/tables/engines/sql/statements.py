@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from inid.tables.engines.sql.engine import DatabaseTable
     from inid.tables.engines.sql.frames import FrameColumns
 
-_MOST_SETS = 256
 _TOGETHER = 31  # keys of one GROUPING()
 _KEY_KINDS: dict[str, Kind] = {"str": "text", "int": "whole", "bool": "truth"}
 
@@ -86,8 +85,8 @@ class AggregationSql:
         sets = list(
             dict.fromkeys(tuple(name for name in self.asked.keys if name in one.keys) for one in self.asked.groupings)
         )
-        for start in range(0, len(sets), _MOST_SETS):
-            yield self._statement(sets[start : start + _MOST_SETS])
+        for start in range(0, len(sets), self._dialect.most_sets):
+            yield self._statement(sets[start : start + self._dialect.most_sets])
 
     def _statement(self, sets: Sequence[tuple[str, ...]]) -> Statement:
         keys = tuple(name for name in self.asked.keys if any(name in one for one in sets))
@@ -115,10 +114,10 @@ class AggregationSql:
         if len(asked.groupings) < 2 or asked.keys_per_person is not None:
             return None
         terms = {f"added_{at}": term for at, term in enumerate(asked.terms) if term != Rows()}
-        made = list(terms)
+        summands = list(terms)
         if asked.person is None:
-            made = [f"{self._contribution(term)} AS {name}" for name, term in terms.items()]
-        text = f"SELECT {', '.join([*keys, *made, '1 AS one'])} FROM ({self._rows()}) AS counted"
+            summands = [f"{self._contribution(term)} AS {name}" for name, term in terms.items()]
+        text = f"SELECT {', '.join([*keys, *summands, '1 AS one'])} FROM ({self._rows()}) AS counted"
         tables = []
         for grouping in asked.groupings:
             sums = (f"added_{at}" for at in dict.fromkeys(grouping.terms) if asked.terms[at] != Rows())
@@ -127,12 +126,12 @@ class AggregationSql:
 
     def cell_totals(self, sums: Sequence[NDArray[np.int64]]) -> list[Totals]:
         """The sums of the terms of each grouping, from those of the tables of `cell_rows`."""
-        made = []
+        totals = []
         for grouping, table in zip(self.asked.groupings, sums, strict=True):
             others = [at for at in dict.fromkeys(grouping.terms) if self.asked.terms[at] != Rows()]
             place = {at: 1 + number for number, at in enumerate(others)}
-            made.append(Totals(table[[place.get(at, 0) for at in grouping.terms]]))
-        return made
+            totals.append(Totals(table[[place.get(at, 0) for at in grouping.terms]]))
+        return totals
 
     # Rows.
 
@@ -142,38 +141,38 @@ class AggregationSql:
 
     def _columns(self) -> str:
         """The columns that are read, of the rows that count."""
-        return self._seen(self._engine, self._names.wanted)
+        return self._seen(self._engine, self._names.selection)
 
-    def _seen(self, engine: "DatabaseTable | FrameColumns", wanted: Mapping[str, tuple[str, Role]]) -> str:
+    def _seen(self, engine: "DatabaseTable | FrameColumns", selection: Mapping[str, tuple[str, Role]]) -> str:
         if not engine.view:
-            return engine.select(wanted)
-        seen, people = Steps(engine, wanted), engine.view.people
-        rows = engine.select(seen.read) if people is None else self._people(engine, people, seen.read)
+            return engine.select(selection)
+        steps, people = Steps(engine, selection), engine.view.people
+        rows = engine.select(steps.read) if people is None else self._people(engine, people, steps.read)
         rows += self._dialect.barrier
-        for level in seen.levels:
-            made = ", ".join(f"{value.text} AS {name}" for name, value in level.items())
-            rows = f"SELECT *, {made} FROM ({rows}) AS level{self._dialect.barrier}"
-        chosen = []
-        for new, name in seen.outputs.items():
-            column, role = wanted[new]
+        for level in steps.levels:
+            columns = ", ".join(f"{value.text} AS {name}" for name, value in level.items())
+            rows = f"SELECT *, {columns} FROM ({rows}) AS level{self._dialect.barrier}"
+        outputs = []
+        for new, name in steps.outputs.items():
+            column, role = selection[new]
             value = name
             if column in engine.view.derived and role == "number" and engine.computed_kind(column) == "truth":
                 value = self._dialect.as_double(name, "truth")
             elif column in engine.view.derived and role == "int":
                 value = self._whole(name)
-            chosen.append(f"{value} AS {new}")
-        where = "" if seen.kept is None else f" WHERE {seen.kept}"
-        return f"SELECT {', '.join(chosen)} FROM ({rows}) AS seen{where}"
+            outputs.append(f"{value} AS {new}")
+        where = "" if steps.kept is None else f" WHERE {steps.kept}"
+        return f"SELECT {', '.join(outputs)} FROM ({rows}) AS seen{where}"
 
     def _people(
-        self, engine: "DatabaseTable | FrameColumns", people: PersonFeatures, wanted: Mapping[str, tuple[str, Role]]
+        self, engine: "DatabaseTable | FrameColumns", people: PersonFeatures, selection: Mapping[str, tuple[str, Role]]
     ) -> str:
         """A line per person with the columns that are made of their rows; rows of nobody are left out."""
-        listed = row_columns(people, wanted.values())
+        listed = row_columns(people, selection.values())
         names = {pair: name for name, pair in listed.items()}
         rows = self._seen(engine.seen_by_rows(people), listed)
-        made = []
-        for new, (column, role) in wanted.items():
+        features = []
+        for new, (column, role) in selection.items():
             pair = row_column(people, column, role)
             how = "same" if column == people.person else people.parts[column].how
             value = "" if pair is None else names[pair]
@@ -190,45 +189,48 @@ class AggregationSql:
             text = "person" if pair is None and how == "same" else texts[how]
             if role == "number" and pair is not None and pair[1] == "int":
                 text = self._dialect.as_double(f"({text})", "whole")
-            made.append(f"{text} AS {new}")
-        return f"SELECT {', '.join(made)} FROM ({rows}) AS owned WHERE person IS NOT NULL GROUP BY person"
+            features.append(f"{text} AS {new}")
+        return f"SELECT {', '.join(features)} FROM ({rows}) AS owned WHERE person IS NOT NULL GROUP BY person"
 
     def _whole(self, value: str) -> str:
         """A double as a whole number of 64 bits; what is none is missing."""
         low, high = self._dialect.number(-(2.0**63)), self._dialect.number(2.0**63)
         fits = f"{value} >= {low} AND {value} < {high} AND floor({value}) = {value}"
-        return f"CASE WHEN {fits} THEN CAST({value} AS BIGINT) END"
+        return f"CASE WHEN {fits} THEN CAST({value} AS {self._dialect.bigint}) END"
 
     def _keyed(self, rows: str) -> str:
         """The rows that have their keys."""
-        made, conditions = [], []
+        columns, conditions = [], []
         for name, key in self.asked.keys.items():
             column = self._names.keys[name]
             if isinstance(key, GridKeys):
                 value = self._number(key.column)
                 if key.column not in self.asked.fill:
                     conditions.append(self._dialect.is_number(value))
-                made.append(f"{self._on_grid(key.column, key.grid)} - {key.grid.least} AS {column}")
+                columns.append(f"{self._on_grid(key.column, key.grid)} - {key.grid.least} AS {column}")
             elif isinstance(key, FoundKeys):
                 conditions.append(f"{column} IS NOT NULL")
             elif key.cell:
-                made.append(f"CASE WHEN {self._known(column, key)} THEN {column} END AS {self._key(name)}")
+                columns.append(f"CASE WHEN {self._known(column, key)} THEN {column} END AS {self._key(name)}")
             else:
                 conditions.append(self._known(column, key))
         where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
         pairs = [term for term in self.asked.terms if isinstance(term, Pair)]
         if not pairs:
-            return f"SELECT {', '.join(['*', *made])} FROM ({rows}) AS read{where}"
+            return f"SELECT {', '.join(['*', *columns])} FROM ({rows}) AS chosen{where}"
         # Each factor, and each condition, is computed once, however many products it is in.
         grids = {column: grid for term in pairs for column, grid in zip(term.columns, term.grids, strict=True)}
-        made += [f"CAST({self._on_grid(*pair)} AS BIGINT) AS {self._factor(pair[0])}" for pair in grids.items()]
-        made += [f"{self._here(scope)} AS {name}" for scope, name in self._scopes.items()]
-        return f"SELECT {', '.join(['*', *made])} FROM ({rows}) AS read{where}{self._dialect.barrier}"
+        columns += [
+            f"CAST({self._on_grid(*pair)} AS {self._dialect.bigint}) AS {self._factor(pair[0])}"
+            for pair in grids.items()
+        ]
+        columns += [f"{self._here(scope)} AS {name}" for scope, name in self._scopes.items()]
+        return f"SELECT {', '.join(['*', *columns])} FROM ({rows}) AS chosen{where}{self._dialect.barrier}"
 
     def _known(self, column: str, key: PublicKeys) -> str:
-        whole = [one for one in key.keys if type(one) is int]
-        if len(whole) == len(key.keys) and max(whole) - min(whole) + 1 == len(whole):
-            return f"{column} BETWEEN {self._dialect.whole(min(whole))} AND {self._dialect.whole(max(whole))}"
+        integers = [one for one in key.keys if type(one) is int]
+        if len(integers) == len(key.keys) and max(integers) - min(integers) + 1 == len(integers):
+            return f"{column} BETWEEN {self._dialect.whole(min(integers))} AND {self._dialect.whole(max(integers))}"
         return f"{column} IN ({', '.join(literal(self._dialect, one) for one in key.keys)})"
 
     def _key(self, name: str) -> str:
@@ -244,7 +246,7 @@ class AggregationSql:
         person = self.asked.person
         if person is None:
             raise AssertionError("rows are limited for people alone")
-        own, keys = self._names.person[0], [self._key(name) for name in self.asked.keys]
+        owner, keys = self._names.person[0], [self._key(name) for name in self.asked.keys]
         added = {
             f"added_{at}": self._contribution(term)
             for at, term in enumerate(self.asked.terms)
@@ -252,46 +254,46 @@ class AggregationSql:
         }
         rest = [f"{name} ASC" for name in (*added, *self._key_order())]  # a setting may turn what is not stated
         ordered = {name: self._in_order(name) for name in self._names.order}
-        order = [*(f"{name} ASC NULLS FIRST" for name in ordered), *rest]
+        order = [*(f"{name} ASC{self._dialect.nulls_first}" for name in ordered), *rest]
         by = f" ORDER BY {', '.join(order)}" if order else ""
-        columns = ", ".join([own, *keys, *(f"{value} AS {name}" for name, value in (ordered | added).items())])
-        rows = f"SELECT {columns} FROM ({rows}) AS keyed WHERE {own} IS NOT NULL"
-        rows = f"SELECT *, row_number() OVER (PARTITION BY {own}{by}) AS place FROM ({rows}) AS owned"
+        columns = ", ".join([owner, *keys, *(f"{value} AS {name}" for name, value in (ordered | added).items())])
+        rows = f"SELECT {columns} FROM ({rows}) AS keyed WHERE {owner} IS NOT NULL"
+        rows = f"SELECT *, row_number() OVER (PARTITION BY {owner}{by}) AS place FROM ({rows}) AS owned"
         rows = f"SELECT * FROM ({rows}) AS placed WHERE place <= {person.max_rows}"
         if self.asked.keys_per_person is not None:
-            return self._of_few_keys(rows, own)
+            return self._of_few_keys(rows, owner)
         people = [at for at, term in enumerate(self.asked.terms) if isinstance(term, People)]
         if people:
-            cell = ", ".join([own, *(self._key(name) for name in self.asked.groupings[0].keys)])
+            cell = ", ".join([owner, *(self._key(name) for name in self.asked.groupings[0].keys)])
             first = f"CASE WHEN row_number() OVER (PARTITION BY {cell}) = 1 THEN 1 ELSE 0 END"
             rows = f"SELECT *, {', '.join(f'{first} AS added_{at}' for at in people)} FROM ({rows}) AS limited"
         return rows
 
     def _in_order(self, name: str) -> str:
         """A column that orders a person's rows; NaN is missing, as in any column of numbers."""
-        number = self._names.wanted[name][1] == "number"
+        number = self._names.selection[name][1] == "number"
         return f"CASE WHEN {self._dialect.is_number(name)} THEN {name} END" if number else name
 
-    def _of_few_keys(self, rows: str, own: str) -> str:
+    def _of_few_keys(self, rows: str, owner: str) -> str:
         """A line per person and key, with the number of its rows: those with the most, of equal ones the first."""
-        keys = ", ".join([own, *(self._key(name) for name in self.asked.groupings[0].keys)])
+        keys = ", ".join([owner, *(self._key(name) for name in self.asked.groupings[0].keys)])
         order = ", ".join(["one DESC", *(f"{name} ASC" for name in self._key_order())])
         rows = f"SELECT {keys}, count(*) AS one FROM ({rows}) AS limited GROUP BY {keys}"
-        rows = f"SELECT *, row_number() OVER (PARTITION BY {own} ORDER BY {order}) AS line FROM ({rows}) AS lines"
+        rows = f"SELECT *, row_number() OVER (PARTITION BY {owner} ORDER BY {order}) AS line FROM ({rows}) AS ranked"
         people = [f", 1 AS added_{at}" for at, term in enumerate(self.asked.terms) if isinstance(term, People)]
         return f"SELECT *{''.join(people)} FROM ({rows}) AS few WHERE line <= {self.asked.keys_per_person}"
 
     def _key_order(self) -> list[str]:
         """By the keys, the first public one where another stands; then by whether another stands."""
-        found, others = [], []
+        places, others = [], []
         for name, key in self.asked.keys.items():
             column = self._key(name)
             if isinstance(key, PublicKeys) and key.cell:
-                found.append(f"coalesce({column}, {literal(self._dialect, key.keys[0])})")
+                places.append(f"coalesce({column}, {literal(self._dialect, key.keys[0])})")
                 others.append(f"CASE WHEN {column} IS NULL THEN 1 ELSE 0 END")
             else:
-                found.append(column)
-        return [*found, *others]
+                places.append(column)
+        return [*places, *others]
 
     # What rows add.
 
@@ -301,13 +303,13 @@ class AggregationSql:
     @cached_property
     def _scopes(self) -> dict[tuple[str, ...], str]:
         """Conditions of products, by the columns that must be there: none where a missing factor is 0 anyway."""
-        found: dict[tuple[str, ...], str] = {}
+        scopes: dict[tuple[str, ...], str] = {}
         for term in self.asked.terms:
             if isinstance(term, Pair) and term.present:
                 usual = [self._usual(column, grid) for column, grid in zip(term.columns, term.grids, strict=True)]
                 if term.shift or any(usual) or not set(term.present) <= set(term.columns):
-                    found.setdefault(term.present, f"scope_{len(found)}")
-        return found
+                    scopes.setdefault(term.present, f"scope_{len(scopes)}")
+        return scopes
 
     def _factor(self, column: str) -> str:
         """A column on its grid, as a factor of products."""
@@ -329,29 +331,31 @@ class AggregationSql:
     def _contribution(self, term: Term) -> str:
         """What a row adds: a whole number, never missing."""
         if isinstance(term, Value):
-            made = f"CAST({self._on_grid(term.column, term.grid)} AS BIGINT)"
+            summand = f"CAST({self._on_grid(term.column, term.grid)} AS {self._dialect.bigint})"
         elif isinstance(term, Pair):
             one, two = map(self._factor, term.columns)
-            made = f"{one} * {two} - {self._dialect.whole(term.shift)}" if term.shift else f"{one} * {two}"
+            summand = f"{one} * {two} - {self._dialect.whole(term.shift)}" if term.shift else f"{one} * {two}"
             if term.present not in self._scopes:
-                return made
-            return f"CASE WHEN {self._scopes[term.present]} THEN {made} ELSE 0 END"
+                return summand
+            return f"CASE WHEN {self._scopes[term.present]} THEN {summand} ELSE 0 END"
         elif isinstance(term, Inside):
-            made = f"CASE WHEN {self._inside(term)} THEN 1 ELSE 0 END"
+            summand = f"CASE WHEN {self._inside(term)} THEN 1 ELSE 0 END"
         else:
-            made = "1"
+            summand = "1"
         present = () if isinstance(term, People) else term.present
         if isinstance(term, Inside) and isinstance(term.cells, Categories):
             present = ()
-        return f"CASE WHEN {self._here(present)} THEN {made} ELSE 0 END" if present else made
+        return f"CASE WHEN {self._here(present)} THEN {summand} ELSE 0 END" if present else summand
 
     def _inside(self, term: Inside) -> str:
         """Whether a row lies in a cell of a histogram: true, or false or null."""
         if isinstance(term.cells, Categories):
             word, fill = self._names.categories[term.column], self.asked.fill
             if term.column in fill:
-                own = {"str": str, "int": int, "bool": bool}[self._names.wanted[self._names.categories[term.column]][1]]
-                word = f"coalesce({word}, {literal(self._dialect, own(fill[term.column]))})"
+                kind = {"str": str, "int": int, "bool": bool}[
+                    self._names.selection[self._names.categories[term.column]][1]
+                ]
+                word = f"coalesce({word}, {literal(self._dialect, kind(fill[term.column]))})"
             return f"{word} = {literal(self._dialect, term.cells.values[term.at])}"
         value, last = self._number(term.column), term.cells.edges[-1]
         usual = self._dialect.number(float(self.asked.fill.get(term.column, 0.0)))  # type: ignore[arg-type]

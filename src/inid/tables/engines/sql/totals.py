@@ -14,20 +14,20 @@ Line = Sequence[str | None]
 _READ: dict[str, Callable[[str], Key]] = {"str": str, "int": int, "bool": lambda text: text == "true"}
 
 
-def totals_of(query: AggregationSql, found: Sequence[tuple[Statement, Sequence[Line]]]) -> list[Totals]:
+def totals_of(query: AggregationSql, answers: Sequence[tuple[Statement, Sequence[Line]]]) -> list[Totals]:
     """The sums of each grouping, from the lines of all statements."""
     lines: dict[tuple[str, ...], list[tuple[dict[str, str | None], list[int]]]] = {}
-    for statement, own in found:
-        for line in own:
+    for statement, answer in answers:
+        for line in answer:
             keys, marks, numbers = _parts(statement, line)
             named = dict(zip(statement.keys, keys, strict=True))
             grouped = _grouped(statement, marks)
             lines.setdefault(grouped, []).append((named, numbers))
-    made = []
+    totals = []
     for grouping in query.asked.groupings:
         own_keys = tuple(name for name in query.asked.keys if name in grouping.keys)
-        made.append(_totals(query, grouping, lines.get(own_keys, [])))
-    return made
+        totals.append(_totals(query, grouping, lines.get(own_keys, [])))
+    return totals
 
 
 def _parts(statement: Statement, line: Line) -> tuple[Line, list[int], list[int]]:
@@ -52,9 +52,9 @@ def _totals(
 ) -> Totals:
     places = {text: at for at, text in enumerate(query.aggregates)}
     sums = [query.sums[at] for at in grouping.terms]
-    found = [name for name in grouping.keys if isinstance(query.asked.keys[name], FoundKeys)]
-    if found:
-        return _found(query.asked, found[0], lines, sums, places)
+    found_keys = [name for name in grouping.keys if isinstance(query.asked.keys[name], FoundKeys)]
+    if found_keys:
+        return _found(query.asked, found_keys[0], lines, sums, places)
     sizes = [query.asked.keys[name].size for name in grouping.keys]  # type: ignore[union-attr]
     table = np.zeros((len(sums), math.prod(sizes)), dtype=np.int64)
     for keys, numbers in lines:
@@ -67,8 +67,8 @@ def _totals(
 
 def _summed(sums: Sequence[Sum], places: dict[str, int], numbers: Sequence[int]) -> list[int]:
     """The terms of one group, modulo 2^64: more rows than a table promises are no error."""
-    made = (sum(factor * numbers[places[text]] for text, factor in own.items()) for own in sums)
-    return [(number + 2**63) % 2**64 - 2**63 for number in made]
+    numbers_of_terms = (sum(factor * numbers[places[text]] for text, factor in term.items()) for term in sums)
+    return [(number + 2**63) % 2**64 - 2**63 for number in numbers_of_terms]
 
 
 def _place(asked: Aggregation, name: str, text: str | None) -> int:
@@ -93,7 +93,15 @@ def _found(
     """The sums of the keys that are there, in their order. A text that engines read differently is no key."""
     key = asked.keys[name]
     read = _READ[key.kind]  # type: ignore[union-attr]
-    made = {read(text): _summed(sums, places, numbers) for keys, numbers in lines if (text := keys[name]) is not None}
-    kept = sorted(own for own in made if not (isinstance(own, str) and not is_plain(own)))
-    table = np.array([made[own] for own in kept], dtype=np.int64).reshape(len(kept), len(sums)).T
-    return Totals(table.copy(), tuple(kept))
+    numbers_by_key = {
+        read(text): _summed(sums, places, numbers) for keys, numbers in lines if (text := keys[name]) is not None
+    }
+    keys_in_order = sorted(
+        key_value for key_value in numbers_by_key if not (isinstance(key_value, str) and not is_plain(key_value))
+    )
+    table = (
+        np.array([numbers_by_key[key_value] for key_value in keys_in_order], dtype=np.int64)
+        .reshape(len(keys_in_order), len(sums))
+        .T
+    )
+    return Totals(table.copy(), tuple(keys_in_order))

@@ -23,7 +23,7 @@ class _Chain:
     parents: dict[Any, "Relation"]
     fields: dict[Any, Mapping[str, SqlColumn]]
     owners: set[tuple[Any, str]]
-    whole: "Relation"
+    relation: "Relation"
     source: str
     conditions: list[str]
 
@@ -46,14 +46,14 @@ def joined(judge: "Judge", op: Any) -> "Relation":
         column: replace(relation, owners=frozenset(name for rel, name in chain.owners if rel == column))
         for column, relation in chain.parents.items()
     }
-    return judge.selected(chain.whole, chain.fields, op.values, chain.source + where, parents)
+    return judge.selected(chain.relation, chain.fields, op.values, chain.source + where, parents)
 
 
 def _link(judge: "Judge", chain: _Chain, link: Any, alias: str) -> None:
     how, other = str(link.how), judge.relation(link.table)
     if how not in _WRITTEN:
         raise ArgumentError(f"the view uses a {how} join: use inner, left, semi or anti ones.")
-    before = chain.whole
+    before = chain.relation
     inside = {**chain.fields, link.table: other.columns(alias)}
     values = Values(judge.session.dialect, inside)
     condition = " AND ".join(values.truth(one) for one in link.predicates) or "TRUE"
@@ -73,12 +73,12 @@ def _link(judge: "Judge", chain: _Chain, link: Any, alias: str) -> None:
             names = ", ".join(quoted(name) for name in keys)
             there = " AND ".join(f"{quoted(name)} IS NOT NULL" for name in keys)
             unique = (
-                f"SELECT 1 FROM ({other.sql}) AS keys WHERE {there} GROUP BY {names} HAVING count(*) > 1 LIMIT 1",
+                f"SELECT 1 FROM ({other.sql}) AS partners WHERE {there} GROUP BY {names} HAVING count(*) > 1 LIMIT 1",
             )
         else:
             once = once or "a public table is joined after it, without an equality of a column of it"
     every = before.every and other.every and how == "left"
-    chain.whole = replace(
+    chain.relation = replace(
         before,
         private=before.private + other.private,
         public=before.public + other.public,

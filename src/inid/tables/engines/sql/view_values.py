@@ -209,7 +209,7 @@ class Values:
             ]
             return SqlColumn(f"(CASE {' '.join(tests)} ELSE {value.sql} END)", value.kind) if tests else value
         operands = self._alike(op, *map(self.value, op.arg))
-        return SqlColumn(f"{name.lower()}({', '.join(column.sql for column in operands)})", operands[0].kind)
+        return SqlColumn(self._dialect.extreme(name.lower(), [column.sql for column in operands]), operands[0].kind)
 
     def _joined(self, op: Any) -> SqlColumn:
         name, one, two = operation(op), self._number(op.left), self._number(op.right)
@@ -238,7 +238,7 @@ class Values:
             return SqlColumn(guards.long_text(dialect, [text.sql for text in texts]), "text")
         letters = dialect.letters(texts[0].sql)
         if name == "StringLength":
-            return SqlColumn(f"CAST(length({letters}) AS BIGINT)", "whole")
+            return SqlColumn(f"CAST(char_length({letters}) AS {dialect.bigint})", "whole")
         if name == "Substring":
             start, length = (
                 getattr(end, "value", None) if operation(end) == "Literal" else None for end in (op.start, op.length)

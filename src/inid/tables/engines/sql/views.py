@@ -104,7 +104,7 @@ class Judge:
         """Refuse names that the database takes for one: it would read the one column for the other."""
         spellings: dict[str, str] = {}
         for name in names:
-            other = spellings.setdefault(self.session.dialect.told_apart_by(name), name)
+            other = spellings.setdefault(self.session.dialect.column_identity(name), name)
             if other != name:
                 raise ArgumentError(
                     f"the view has the columns {shown(other)} and {shown(name)}, which the database takes for one: "
@@ -141,7 +141,7 @@ class Judge:
 
     def selected(
         self,
-        made: Relation,
+        base: Relation,
         fields: Mapping[Any, Mapping[str, SqlColumn]],
         values: Mapping[str, Any],
         source: str,
@@ -166,7 +166,7 @@ class Judge:
             f"SELECT {', '.join(f'{inner.sql} AS {quoted(name)}' for name, inner in values_read.items())} FROM {source}"
         )
         kinds = {name: inner.kind for name, inner in values_read.items()}
-        return replace(made, sql=sql, kinds=kinds, types=types, bare=bare, owners=frozenset(owners))
+        return replace(base, sql=sql, kinds=kinds, types=types, bare=bare, owners=frozenset(owners))
 
     def _filter(self, op: Any) -> Relation:
         parent = self.relation(op.parent)
