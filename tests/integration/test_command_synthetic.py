@@ -49,7 +49,7 @@ def test_rows_are_planned_released_proved_and_made_again_of_the_record(people):
     assert planned.exit_code == 0, planned.output
     assert "if 1 of 3 pairs are kept" in planned.output
     proof = command("verify", "plan.json")
-    assert "5 parts under ApproxDP(epsilon=1.0, delta=1e-09)" in proof.output, proof.output
+    assert "6 parts under ApproxDP(epsilon=1.0, delta=1e-09)" in proof.output, proof.output
     files = ("--rows-out", "made.csv", "--record", "record.json", "--report", "page.html", "--out", "tables.csv")
     released = command("release", *ASKED, "--ledger", "book.db", *files)
     assert released.exit_code == 0, released.output
@@ -86,7 +86,7 @@ def test_rows_are_counted_and_not_their_lines(people):
 def test_a_plan_of_steps_holds_all_of_them_and_is_refused_where_one_was_changed(people):
     document = json.loads(command("plan", *ASKED, "--json").stdout)
     assert document["promise"]["epsilon"] == 1
-    assert [step["inid"] for step in document["steps"]] == [3, 3, 3]
+    assert [step["inid"] for step in document["steps"]] == [3, 3, 3, 3]
     assert not document["comparison"]
     assert command("compare", *ASKED).exit_code == 2
     command("plan", *ASKED, "--out", "plan.json")
@@ -117,7 +117,9 @@ def test_uneven_rows_are_noted(people, monkeypatch):
 
 
 def test_a_file_a_command_and_a_script_say_the_same(people, capsys):
-    job = Job.from_dict(JOB | {"rows_out": "made.csv", "synthetic_columns": ["pay", "sex"]})
+    job = Job.from_dict(
+        JOB | {"rows_out": "made.csv", "synthetic_columns": ["pay", "sex"], "synthetic_heaps": {"pay": [0, 2500.5]}}
+    )
     assert Job.from_dict(job.to_dict()) == job
     (people / "job.toml").write_text(job.to_toml())
     from_file = command("plan", "--config", "job.toml")
@@ -128,6 +130,7 @@ def test_a_file_a_command_and_a_script_say_the_same(people, capsys):
     assert from_file.output == flags.output
     plan = plan_job(job).plan
     assert [column.name for column in plan.question.columns] == ["pay", "sex"]
+    assert plan.question.wide[0].singles == (0.0, 2500.5)
     exec(compile(job.to_python(), "script", "exec"), {})  # noqa: S102 - what the job wrote
     assert str(plan) in capsys.readouterr().out
     assert list(pd.read_csv("made.csv").columns) == ["pay", "sex"]

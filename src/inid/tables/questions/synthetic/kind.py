@@ -277,7 +277,7 @@ class SyntheticRows(Question):
     >>> frame = pandas.DataFrame({"sex": ["F", "M"] * 50, "age": range(100)})
     >>> t = Table(frame, domains={"sex": ["F", "M"]}, bounds={"age": (0, 100)}, bins={"age": 4}, other="drop")
     >>> print(t.synthesize().plan(inid.ApproxDP(1.0, 1e-6)))
-    Synthetic rows of 2 columns, in three steps of Gaussian noise
+    Synthetic rows of 2 columns, in four steps of Gaussian noise
     promise: ApproxDP(epsilon=1.0, delta=1e-06), neighbours: add_remove
     <BLANKLINE>
                      cells  std of noise
@@ -285,8 +285,11 @@ class SyntheticRows(Question):
     rows by sex          2         15.58
     rows by age          4         12.92
     scores of pairs      1         18.89
+    values in bins     105         42.25
     <BLANKLINE>
-    if 1 of 1 pairs are kept, the std of a cell's own noise is 2.179 to 2.179
+    if 1 of 1 pairs are kept, the std of a cell's own noise is 2.203 to 2.203
+    means inside bins: age
+    heaps (single values): searched in age
     making rows takes about 1 s of one processor and 5 MB, once; more rows take little
     The rows themselves have no stated error: tables that were measured have intervals.
     """
