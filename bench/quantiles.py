@@ -125,6 +125,7 @@ def tails(runs: int) -> None:
     call = [python, "-W", "ignore", "-c", CHOICES]
     peer = subprocess.run(call, input=json.dumps(job), capture_output=True, text=True, check=True)
     answers = json.loads(peer.stdout)
+    nearer = []
     with ResultTable(
         "tables-quantiles-tails",
         f"Quantiles in the tails under (1, 1e-6): root mean squared errors of {runs} releases",
@@ -142,8 +143,10 @@ def tails(runs: int) -> None:
                     errors += [
                         np.array(answers[f"{column} {loss} {split} {p}"]) - exact[at] for loss in ("epsilon", "rho")
                     ]
-                    roots = [f"{np.sqrt(np.mean(np.square(error))):.3g}" for error in errors]
-                    lines.add(column, parts, listed, p, f"{exact[at]:.6g}", *roots)
+                    roots = [float(np.sqrt(np.mean(np.square(error)))) for error in errors]
+                    nearer.append(roots[0] <= roots[1])
+                    lines.add(column, parts, listed, p, f"{exact[at]:.6g}", *(f"{root:.3g}" for root in roots))
+        lines.note(f"Ours were at most OpenDP's in {sum(nearer)} of {len(nearer)} lines.")
 
 
 def _tail_errors(

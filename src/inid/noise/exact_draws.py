@@ -248,8 +248,8 @@ def draw_choice(scores: NDArray[np.int64], scale: float, source: RandomSource, *
         proposed, heights = proposed[inside], words[_PROPOSALS:][inside]
         for place in np.flatnonzero(heights * 2.0**-64 <= chances[proposed]).tolist():
             at = int(proposed[place])
-            seen = not again and (refused[at] or at in proposed[:place])
-            if not seen and _kept(int(gaps[at]), scale, Uniform(source, 64, int(heights[place]), 64)):
+            fresh = again or not (refused[at] or at in proposed[:place])
+            if fresh and _kept(int(gaps[at]), scale, Uniform(source, 64, int(heights[place]), 64)):
                 return at
         refused[proposed] = True
 
