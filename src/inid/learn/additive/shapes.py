@@ -57,7 +57,7 @@ class Shape:
         return float(np.sqrt(np.average(squares, axis=0, weights=self.shares).mean()))
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """The ends of intervals of the values, of noise, sampling and smoothing: of all bins together they hold so many.
+        """The ends of intervals of the values, of noise, sampling and smoothing, which hold so many of all bins.
 
         They hold fewer of correlated columns with loss="poisson": the passes end before such shapes are told apart.
         """
