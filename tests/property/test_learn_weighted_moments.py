@@ -156,7 +156,7 @@ def test_weights_need_their_bound_before_anything_is_charged(kind):
 
 
 def test_a_report_names_the_sum_of_weights():
-    model = learn.PrivateRidge(budget=BUDGET, **ENDS).fit(X, Y, sample_weight=WEIGHTS)
+    model = learn.PrivateRidge(budget=inid.GaussianDP(3.0), **ENDS).fit(X, Y, sample_weight=WEIGHTS)
     assert "the number of rows" in str(model)
     low, high = model.coefficient_interval()
     assert (low < high).all()

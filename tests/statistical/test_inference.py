@@ -1,5 +1,7 @@
 """Coverage of the intervals of a fit: of noise and sampling, of the coefficients that the print-out names."""
 
+from functools import lru_cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -27,39 +29,118 @@ def bounds():
 
 
 LARGE = table(np.random.default_rng(0), 200_000)
+COLUMNS = {
+    "california": {
+        "MedInc": (0, 15), "HouseAge": (0, 60), "AveRooms": (0, 20), "AveBedrms": (0, 5), "Population": (0, 10_000),
+        "AveOccup": (0, 10), "Latitude": (32, 42), "Longitude": (-125, -114), "MedHouseVal": (0, 5),
+    },
+    "adult": {
+        "age": (0, 100), "education_num": (0, 20), "capital_gain": (0, 20_000), "capital_loss": (0, 5000),
+        "hours_per_week": (0, 100),
+    },
+}  # fmt: skip
 
 
-def estimated(model):
+@lru_cache(maxsize=1)
+def population(name):
+    """All rows that samples are drawn from, and the public bounds."""
+    if name == "simulated":
+        return *LARGE, bounds(), ENDS
+    files = {"california": "california_housing.csv.gz", "adult": "adult.csv.gz"}
+    *names, target = COLUMNS[name]
+    frame = pd.read_csv(needs("data") / files[name])
+    low, high = np.array([*COLUMNS[name].values()], float).T
+    return frame[names].to_numpy(float), frame[target].to_numpy(float), (low[:-1], high[:-1]), (low[-1], high[-1])
+
+
+def estimated(model, name="simulated"):
     """The coefficients that a fit estimates: of all of the population, clipped as the fit clips."""
-    X, y = LARGE
-    if not model.narrow:
+    X, y, *_ = population(name)
+    if name == "simulated" and not model.narrow:
         return TRUTH
-    centre, unit = model._centre[-1], model.equations_.unit[-1]
-    held = np.column_stack([np.clip(X, *model.bounds_), np.ones(len(X))])
-    return np.linalg.lstsq(held, np.clip(y, centre - unit, centre + unit), rcond=None)[0]
+    low, high = (float(end[0]) for end in model._target_bounds)
+    if model.narrow:
+        centre, unit = model._centre[-1], model.equations_.unit[-1]
+        low, high = centre - unit, centre + unit
+    design = np.column_stack([np.clip(X, *model.bounds_), np.ones(len(X))])
+    size = np.abs(design).max(axis=0)
+    return np.linalg.lstsq(design / size, np.clip(y, low, high), rcond=None)[0] / size
 
 
-def coverage(fits, rows, epsilon, *, narrow, cut=1.0, mechanism="auto"):
-    """How often each interval holds its coefficient; `cut` shortens intervals, as a test of the test."""
+def coverage(fits, rows, epsilon, *, narrow, cut=1.0, mechanism="auto", name="simulated", tries=None):
+    """How often each interval holds its coefficient, a row for each fit that has intervals; and how many were tried.
+
+    `cut` shortens intervals, as a test of the test.
+    """
+    X, y, ends, ends_y = population(name)
     inside = []
-    for seed in range(fits):
-        X, y = table(np.random.default_rng([seed, rows]), rows)
+    for seed in range(tries or fits):
+        rng = np.random.default_rng([seed, rows])
+        places = rng.integers(0, len(y), rows) if name != "simulated" else None
+        sample = table(rng, rows) if places is None else (X[places], y[places])
         model = learn.PrivateLinearRegression(
-            inid.ApproxDP(epsilon, 1e-6), bounds=bounds(), bounds_y=ENDS, narrow=narrow, mechanism=mechanism
+            inid.ApproxDP(epsilon, 1e-6), bounds=ends, bounds_y=ends_y, narrow=narrow, mechanism=mechanism
         )
-        with unsafe_seed(seed):
-            found = model.fit(X, y).inference_
+        with unsafe_seed(seed), pytest.MonkeyPatch.context() as patch:
+            patch.setattr("warnings.warn", lambda *_, **__: None)
+            found = model.fit(*sample).inference_
+        if not found.given.all():
+            assert not found.given.any()
+            assert found.about[0].startswith("There are no intervals: the noise in the variation of ")
+            if seed > 60 and len(inside) < seed / 20:
+                break  # hardly any fit has
+            continue
         low, high = found.interval()
-        truth = estimated(model)
-        middle = (low + high) / 2
+        assert ((low <= found.coefficients) & (found.coefficients <= high)).all()
+        truth, middle = estimated(model, name), (low + high) / 2
         inside.append((middle - cut * (middle - low) <= truth) & (truth <= middle + cut * (high - middle)))
-    return np.mean(inside, axis=0)
+        if len(inside) == fits:
+            break
+    return np.array(inside), seed + 1
 
 
-def test_intervals_of_least_squares_cover_the_truth_and_shorter_ones_do_not():
-    found = coverage(40, 5000, 3.0, narrow=False)
-    assert found.mean() > 0.90  # 200 trials, of which five at a time share a fit
-    assert coverage(40, 5000, 3.0, narrow=False, cut=0.5).mean() < 0.85
+@pytest.mark.parametrize(("rows", "epsilon", "narrow"), [(20_000, 3.0, False), (5000, 1.0, True)])
+def test_intervals_of_least_squares_cover_the_truth_and_shorter_ones_do_not(rows, epsilon, narrow):
+    """200 fits of fixed seeds, five coefficients each."""
+    found, tried = coverage(200, rows, epsilon, narrow=narrow, tries=210)
+    assert len(found) == 200
+    assert tried < 210
+    assert 0.93 <= found.mean() <= 0.97
+    assert coverage(40, rows, epsilon, narrow=narrow, cut=0.5)[0].mean() < 0.85
+
+
+def test_where_noise_drowns_what_tells_columns_apart_there_is_no_interval_and_one_sentence():
+    """California's latitude and longitude nearly determine each other: intervals of 5,000 rows covered 48 %."""
+    rng = np.random.default_rng(0)
+    north = rng.uniform(-1, 1, 5000)
+    X = np.column_stack([rng.uniform(-1, 1, 5000), north, (0.1 * rng.normal(size=5000) - north).clip(-1, 1)])
+    y = X @ [0.5, 1.0, 1.0] + 0.1 * rng.normal(size=5000)
+    model = learn.PrivateLinearRegression(inid.ApproxDP(1.0, 1e-6), bounds=(-1, 1), bounds_y=(-3, 3))
+    with unsafe_seed(0):
+        found = model.fit(X, y).inference_
+    assert not found.given.any()
+    assert np.isnan(found.interval()).all()
+    assert np.isnan(model.coefficient_interval()).all()
+    (why,) = found.about
+    assert "the noise in the variation of x1, x2 is too large beside it" in why
+    for refused in (
+        lambda: found.contrast({"x0": 1.0}), lambda: model.predict_interval(X), lambda: found.test(["x0"])
+    ):  # fmt: skip
+        with pytest.raises(inid.ArgumentError, match="interval"):
+            refused()
+    fewer = model.solve_again(columns=[0, 1])
+    found = fewer.inference_
+    assert found.names == ("x0", "x1", "intercept")
+    assert found.given.all()
+    low, high = found.interval()
+    held = np.clip(X[:, :2], *(end[:2] for end in model.bounds_))
+    design = np.column_stack([held, np.ones(5000)])
+    assert (
+        (low <= np.linalg.lstsq(design, y, rcond=None)[0]) & (np.linalg.lstsq(design, y, rcond=None)[0] <= high)
+    ).all()
+    np.testing.assert_array_equal(found.coefficients[:2], fewer.coef_[:2])
+    assert np.ptp(fewer.predict_interval(X[:9], of="mean"), axis=0).max() < 1
+    assert "the same noisy moments chose the columns" in str(model.solve_again(columns=2).inference_)
 
 
 def test_intervals_count_staircase_noise_by_its_own_law():
@@ -82,40 +163,22 @@ def test_intervals_count_staircase_noise_by_its_own_law():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", ["auto", "staircase"])
+@pytest.mark.parametrize(
+    ("name", "mechanism"),
+    [("simulated", "auto"), ("simulated", "staircase"), ("california", "auto"), ("adult", "auto")],
+)
 @pytest.mark.parametrize("narrow", [False, True])
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 3.0])
 @pytest.mark.parametrize("rows", [2000, 5000, 20_000])
-def test_intervals_of_least_squares_cover_on_the_whole_grid(rows, epsilon, narrow, mechanism):
-    """200 fits: a coverage of 0.95 has a standard deviation of 0.015."""
-    found = coverage(200, rows, epsilon, narrow=narrow, mechanism=mechanism)
-    print(f"\n{rows} {epsilon} narrow={narrow} {mechanism}: {found.round(3)}")  # noqa: T201
-    assert found.min() > 0.87  # the intercept of 2,000 rows had 0.89 at epsilon 3 within the public bounds
-    assert found.mean() > 0.92
+def test_intervals_of_least_squares_cover_on_the_whole_grid(rows, epsilon, narrow, mechanism, name):
+    """200 fits of fixed seeds that have intervals; none is judged where less than a tenth has.
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("epsilon", [1.0, 3.0])
-def test_intervals_cover_the_fit_of_all_of_california(epsilon):
-    """Rows are drawn from the table, whose own fit is the truth; its residuals have unequal variances."""
-    names = {
-        "MedInc": (0, 15), "HouseAge": (0, 60), "AveRooms": (0, 20), "AveBedrms": (0, 5), "Population": (0, 10_000),
-        "AveOccup": (0, 10), "Latitude": (32, 42), "Longitude": (-125, -114),
-    }  # fmt: skip
-    homes = pd.read_csv(needs("data") / "california_housing.csv.gz")
-    low, high = np.array([*names.values()], float).T
-    X, y = homes[[*names]].to_numpy(), homes["MedHouseVal"].to_numpy()
-    design = np.column_stack([X.clip(low, high), np.ones(len(X))])
-    truth, inside = np.linalg.lstsq(design, y.clip(0, 5), rcond=None)[0], []
-    for seed in range(100):
-        rows = np.random.default_rng(seed).integers(0, len(y), 20_000)
-        model = learn.PrivateLinearRegression(
-            inid.ApproxDP(epsilon, 1e-6), bounds=(low, high), bounds_y=(0, 5), narrow=False
-        )
-        with unsafe_seed(seed):
-            least, most = model.fit(X[rows], y[rows]).inference_.interval()
-        inside.append((least <= truth) & (truth <= most))
-    assert 0.92 < np.mean(inside) < 0.98
+    The truth is the simulated one, or the fit of the whole table that rows are drawn from.
+    """
+    found, tried = coverage(200, rows, epsilon, narrow=narrow, mechanism=mechanism, name=name, tries=400)
+    shown = "none" if not len(found) else f"{found.mean():.3f} {found.mean(axis=0).round(3)}"
+    print(f"\n{name} {rows} {epsilon} narrow={narrow} {mechanism}: {len(found)} of {tried}, {shown}")  # noqa: T201
+    assert len(found) < tried / 10 or 0.93 <= found.mean() <= 0.97
 
 
 @pytest.mark.slow
@@ -143,15 +206,19 @@ def test_intervals_of_a_logistic_model_cover_the_fit_of_all_of_adult(epsilon):
 
 
 def test_an_interval_always_holds_the_coefficient_of_the_model():
+    outside = 0
     for seed in range(12):
-        X, y = table(np.random.default_rng(seed), 500)
-        model = learn.PrivateRidge(10.0, budget=inid.ApproxDP(0.3, 1e-6), bounds=bounds(), bounds_y=ENDS)
-        with unsafe_seed(seed), pytest.MonkeyPatch.context() as patch:
-            patch.setattr("warnings.warn", lambda *_, **__: None)
+        X, y = table(np.random.default_rng(seed), 5000)
+        model = learn.PrivateRidge(10.0, budget=inid.ApproxDP(0.5, 1e-6), bounds=bounds(), bounds_y=ENDS)
+        with unsafe_seed(seed):
             found = model.fit(X, y).inference_
         low, high = found.interval(0.5)
-        assert ((low <= found.coefficients) & (found.coefficients <= high)).all()
+        given = found.given
+        assert ((low <= found.coefficients) & (found.coefficients <= high))[given].all()
+        ends = found.estimates - np.quantile(found.errors, [0.75, 0.25], axis=0)
+        outside += int(((found.coefficients < ends[0]) | (found.coefficients > ends[1]))[given].sum())
         np.testing.assert_array_equal(found.coefficients, [*model.coef_, model.intercept_])
+    assert outside > 0  # shrinkage moved some of them, and the intervals were widened
 
 
 def test_without_noise_standard_errors_are_those_of_least_squares():

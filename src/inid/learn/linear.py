@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import null_space
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -27,7 +28,7 @@ from inid.learn.bounds import (
 )
 from inid.learn.inference import WITHOUT_REFERENCE, Inference, column_names
 from inid.learn.inputs import Matrix, read_sample_weight, read_target, refuse_weights_of_tables
-from inid.learn.moments.bootstrap import coefficient_errors, quantile_ends, shrinkage
+from inid.learn.moments.bootstrap import coefficient_errors, gram_noise, quantile_ends, shrinkage
 from inid.learn.moments.normal_equations import Equations, Normal, Solver, forward_selection, least_squares
 from inid.learn.moments.private_moments import MomentSource, column_costs, euclidean, release_narrowed, typical_cost
 from inid.learn.moments.second_moments import MomentPlan, Moments, plan_moments
@@ -39,6 +40,7 @@ from inid.promises import Budget
 from inid.sets import Neighbours
 from inid.tables import Table
 
+_MOST_NOISE = 0.5  # of the matrix that is inverted (`inverse_noise`): with more there are no intervals
 _COMPLETE = 0.05  # of the rows: with more of them in no category, a group has a reference level
 
 
@@ -172,6 +174,8 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         size = units.size if intercept else np.maximum(np.abs(lower), np.abs(upper)) / units.unit
         self.equations_ = Equations(moments, origin, size, units.unit, outputs)
         self._centre, self._flat = units.centre, flat
+        self._columns: Sequence[int] = range(self.n_features_in_)
+        self._selected = False
         self._take(self._solve)
 
     def _at_a_bound(self, moments: Moments, planned: MomentPlan, source: MomentSource) -> str | None:
@@ -208,6 +212,10 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         other: Self = copy(self).set_params(**params)
         other._penalty()
         other._take(other.solver_for(columns))
+        other._selected, other._columns = isinstance(columns, numbers.Integral), range(self.n_features_in_)
+        if columns is not None and not other._selected:
+            names = getattr(self, "feature_names_in_", None)
+            other._columns = sorted(read_columns(columns, self.n_features_in_, names))
         return other
 
     def solver_for(self, columns: int | Sequence[int | str] | None) -> Solver:
@@ -238,6 +246,9 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
             sampling: False asks where the coefficients of the same fit without noise lie; True where those of the
                 population lie that the rows were drawn from (as if its columns were normal).
 
+        Returns:
+            The ends of the intervals: NaN where `inference_` gives none, and says why.
+
         Raises:
             ArgumentError: The model was not solved from moments by least squares or ridge.
         """
@@ -245,8 +256,11 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         if not hasattr(self, "equations_"):
             raise ArgumentError('intervals exist for models that are solved from moments: use solver="moments".')
         unit = self.equations_.unit
-        estimates, errors = coefficient_errors(self.equations_, self._quadratic, sampling=sampling)
-        low, high = (end[:, :-1] for end in quantile_ends(estimates, errors, level))
+        with np.errstate(all="ignore"):
+            estimates, errors = coefficient_errors(self.equations_, self._quadratic, self._columns, sampling=sampling)
+            low, high = (end[:, :-1] for end in quantile_ends(estimates, errors, level))
+            if self._no_intervals(self._complete_groups()):
+                low, high = np.full_like(low, np.nan), np.full_like(high, np.nan)
         factor = unit[self.n_features_in_ :, None] / unit[: self.n_features_in_]
         return (low * factor)[0] if self._flat else low * factor, (high * factor)[0] if self._flat else high * factor
 
@@ -260,29 +274,57 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if not hasattr(self, "equations_") or not self._flat:
             raise ArgumentError("inference_ is of models with one target that are solved from moments.")
-        equations, width = self.equations_, self.n_features_in_
-        with np.errstate(all="ignore"):
-            estimates, errors = coefficient_errors(equations, self._quadratic, sampling=True)
-        unit, centre = equations.unit, self._centre
+        equations, width, used = self.equations_, self.n_features_in_, [*self._columns]
         dependent = self._complete_groups()
-        parts, coefficients = [estimates[0], errors[:, 0]], self.coef_
-        factor, names = unit[width] / unit[:width], column_names(self)
+        with np.errstate(all="ignore"):
+            estimates, errors = coefficient_errors(equations, self._quadratic, used, sampling=True)
+            none = self._no_intervals(dependent)
+        unit, centre = equations.unit, self._centre
+        parts, coefficients = [estimates[0], errors[:, 0]], self.coef_[used]
+        factor, names = unit[width] / unit[:width], [column_names(self)[at] for at in used]
         if self.fit_intercept:
             slopes = [part[..., :-1] * factor for part in parts]
             parts = [
                 np.column_stack(
-                    [np.atleast_2d(slope), unit[width] * np.atleast_2d(part)[:, -1] - slope @ centre[:width]]
+                    [np.atleast_2d(slope)[:, used], unit[width] * np.atleast_2d(part)[:, -1] - slope @ centre[:width]]
                 )
                 for slope, part in zip(slopes, parts, strict=True)
             ]
             parts[0][:, -1] += centre[width]
             coefficients, names = np.append(coefficients, self.intercept_), [*names, "intercept"]
+            dependent = dependent[:, [*used, width]]
         else:
-            parts, dependent = [np.atleast_2d(part[..., :-1]) * factor for part in parts], np.zeros((0, width))
-        given = ~(np.abs(dependent).sum(axis=0) > 0)
+            parts = [(np.atleast_2d(part[..., :-1]) * factor)[:, used] for part in parts]
+            dependent = np.zeros((0, len(used)))
         about = [*self._estimated(), "Sampling is included; residuals are assumed to have one variance in all rows."]
-        about += [WITHOUT_REFERENCE] * (not given.all())
+        if none:
+            given, dependent, about = np.zeros(len(names), bool), dependent[:0], [none]
+        else:
+            given = ~(np.abs(dependent).sum(axis=0) > 0)
+            about += [WITHOUT_REFERENCE] * (not given.all())
         return Inference(tuple(names), parts[0][0], parts[1], coefficients, given, tuple(about), dependent)
+
+    def _no_intervals(self, dependent: Floats) -> str | None:
+        """Why there are no intervals, judged by the released moments and their known noise; None where there are."""
+        if self._selected:
+            return (
+                "There are no intervals: the same noisy moments chose the columns; name them in solve_again(columns=)."
+            )
+        width, used = self.n_features_in_, [*self._columns]
+        free = null_space(dependent[:, used]) if len(dependent) else np.eye(len(used))
+        if not free.size:
+            return None
+        basis = np.zeros((width, free.shape[1]))
+        basis[used] = free
+        noise, along = gram_noise(self.equations_, self._quadratic, basis)
+        if noise <= _MOST_NOISE:
+            return None
+        parts = np.abs(along * self.equations_.size[:width])
+        names = [column_names(self)[at] for at in np.flatnonzero(parts > parts.max() / 3)]
+        return (
+            f"There are no intervals: the noise in the variation of {', '.join(names)} is too large beside it; state "
+            "tighter bounds, spend more budget, use more rows, or leave such columns out by solve_again(columns=)."
+        )
 
     def predict_interval(
         self, X: Any, level: float = 0.95, *, of: Literal["mean", "row"] = "row"
@@ -293,13 +335,18 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
             X: The rows, clipped as in the fit.
             level: The probability with which each interval holds its target, or its mean, about.
             of: "row", whose residual is assumed to be normal, or "mean".
+
+        Raises:
+            ArgumentError: `inference_` gives no intervals, and says why.
         """
         word, inference = choice("of", of, ("mean", "row")), self.inference_
-        rows = self._clipped_rows(X)
+        if not (inference.given.any() or len(inference.dependent)):
+            raise ArgumentError(" ".join(inference.about))
+        rows = self._clipped_rows(X)[:, [*self._columns]]
         rows = np.column_stack([rows, np.ones(len(rows))]) if self.fit_intercept else rows
         deviation = 0.0
         if word == "row":
-            line = self.equations_.solve(self._solve)
+            line = self.equations_.solve(lambda normal: self._solve_some(normal, self._columns))
             square = float(self.equations_.error(line)[0])
             deviation = self.equations_.unit[-1] * math.sqrt(max(square, 0.0))
         residuals = deviation * np.random.default_rng(20_261).normal(size=(len(inference.errors), 1))
@@ -314,8 +361,8 @@ class LinearModel(RegressorMixin, NoisyEstimator):  # type: ignore[misc]
         moments, width = self.equations_.moments, self.n_features_in_
         rows = []
         for first, last in one_hot_groups(self.bounds):
-            if moments.first is None:
-                break
+            if not self.fit_intercept or moments.first is None or not {*range(first, last)} <= {*self._columns}:
+                continue
             shares, spread = moments.first[first:last], moments.first_spread[first:last]
             if 1 - float(shares.sum()) < min(3 * math.sqrt(float((spread**2).sum())), _COMPLETE):
                 row = np.zeros(width + 1)

@@ -70,13 +70,23 @@ def test_shapes_are_near_the_truth_and_their_intervals_hold_it(kind):
         assert shape.shares.sum() == pytest.approx(1)
 
 
+@pytest.mark.parametrize(("kind", "least"), [("number", 0.93), ("label", 0.93), ("count", 0.89)])
+def test_intervals_of_few_rows_count_what_smoothing_takes_away(kind, least):
+    """The bins of the three shapes that are no 0, of 20 fits: by the law of the prior alone 0.89, 0.90 and 0.82."""
+    fits = [fitted(kind, seed, 2_000)[:2] for seed in range(20)]
+    assert least < np.mean([covered(*fit)[:3] for fit in fits]) < 0.99
+    for model, _ in fits:
+        for shape in model.shapes_.values():
+            shape.standard_errors[:] = shape.standard_errors / 3
+    assert np.mean([covered(*fit)[:3] for fit in fits]) < 0.85
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("rows", "epsilon"), [(5_000, 3.0), (20_000, 1.0), (20_000, 3.0)])
-@pytest.mark.parametrize("kind", ["number", "label"])
-def test_intervals_cover_as_often_as_they_say(kind, rows, epsilon):
-    """Over the bins of all shapes together, of 100 fits each."""
-    found = [np.mean(covered(*fitted(kind, seed, rows, epsilon)[:2])) for seed in range(100)]
-    assert 0.93 < np.mean(found) < 0.995
+@pytest.mark.parametrize(("rows", "epsilon"), [(2_000, 1.0), (5_000, 3.0), (20_000, 1.0), (20_000, 3.0)])
+@pytest.mark.parametrize(("kind", "least"), [("number", 0.94), ("label", 0.94), ("count", 0.88)])
+def test_intervals_cover_as_often_as_they_say(kind, least, rows, epsilon):
+    """The bins of the three shapes that are no 0, of 100 fits each; of a shape of 0 they hold all."""
+    assert least < np.mean([covered(*fitted(kind, seed, rows, epsilon)[:2])[:3] for seed in range(100)]) < 0.99
 
 
 def test_intervals_without_the_noise_are_too_narrow():
@@ -180,7 +190,7 @@ def test_smoothing_keeps_what_is_sure_and_flattens_what_is_not():
         found, covariance = smoothed(means, variances, roughness(20, np.arange(20.0)))
         assert np.abs(found - truth).max() < 4 * noise
         assert np.abs(found - truth).mean() < np.abs(means - truth).mean() * 1.2
-        assert (np.diag(covariance) <= variances * 1.0001).all()
+        assert np.diag(covariance).mean() <= noise**2 * 1.0001
     level, _ = smoothed(np.full(5, 2.0), np.ones(5), roughness(5, None))
     np.testing.assert_allclose(level, 2.0)
     assert monotone(np.array([1.0, 3.0, 2.0]), np.ones(3), 1).tolist() == [1, 2.5, 2.5]

@@ -6,8 +6,10 @@ categories, the squares of differences from their mean. f given a is then normal
 are weighted by the likelihood of a, so what is not known of t is part of the intervals. All of this is made of released
 numbers, and costs nothing.
 
-**Intervals** are those of that law (Wahba 1983, Nychka 1988): over the bins of a shape together they cover about as
-often as they say, since the prior accounts for what smoothing takes away.
+**Intervals.** Along a direction in which the means are a, of variance 1, and the shape is f, the smoothed mean k a has
+the squared error k^2 + (1 - k)^2 f^2 on average. The law has t / b for f^2, which makes it k (Wahba 1983, Nychka 1988).
+That is too little for a shape that has most of its f in few directions, as a line has, the more as every pass smooths
+again what the last one left. So a^2 - 1, whose mean is f^2, takes the place of t / b where it is larger.
 """
 
 from dataclasses import dataclass
@@ -55,7 +57,10 @@ class Shape:
         return float(np.sqrt(np.average(squares, axis=0, weights=self.shares).mean()))
 
     def interval(self, level: float = 0.95) -> tuple[Floats, Floats]:
-        """The ends of intervals of the values, of noise and sampling: over the bins together they cover so often."""
+        """The ends of intervals of the values, of noise, sampling and smoothing, which hold so many of all bins.
+
+        They hold fewer of correlated columns with loss="poisson": the passes end before such shapes are told apart.
+        """
         rest = 1 - real("level", level, above=0, cure="pass a probability such as 0.95")
         if not rest > 0:
             raise ArgumentError(f"level must be a probability below 1, got {shown(level)}: pass 0.95, say.")
@@ -95,7 +100,7 @@ def roughness(size: int, places: Floats | None) -> Floats:
 
 
 def smoothed(means: Floats, variances: Floats, prior: Floats) -> tuple[Floats, Floats]:
-    """What the means suggest, and its covariance: over scales of the prior, each as likely as it makes the means.
+    """What the means suggest, and the covariance of its errors: over scales, each as likely as it makes the means.
 
     In units of the errors' deviations the roughness has eigenvalues b, and along its eigenvectors the means have the
     variance 1 + t / b, or none that is known where b is 0. So no scale needs more than a few products.
@@ -116,7 +121,8 @@ def smoothed(means: Floats, variances: Floats, prior: Floats) -> tuple[Floats, F
     estimates = (kept * along) @ vectors.T * deviations
     mean = weights @ estimates
     basis = vectors * deviations[:, None]
-    return mean, (basis * (weights @ kept)) @ basis.T + ((estimates - mean).T * weights) @ (estimates - mean)
+    errors = weights @ np.maximum(kept, np.square(kept) + np.square(1 - kept) * (np.square(along) - 1))
+    return mean, (basis * errors) @ basis.T + ((estimates - mean).T * weights) @ (estimates - mean)
 
 
 def monotone(values: Floats, variances: Floats, direction: int) -> Floats:

@@ -47,14 +47,11 @@ def perturbed_stacks(
     rng = np.random.default_rng(20_260)
     width, mean = len(moments.spread), moments.first is not None
     second, first, factor = np.zeros((draws, width, width)), np.zeros((draws, width)), np.ones((draws, 1))
-    sampled_second, sampled_first = np.zeros_like(second), np.zeros_like(first)
     for at in range(draws):
         if noise and not lawful:
             second[at] = rng.normal(size=(width, width))
             if mean:
                 first[at] = rng.normal(size=width)
-        if sampling:
-            sampled_second[at], sampled_first[at] = _sampling(moments, rng)
         if noise and not lawful and moments.rows_spread > 0:
             factor[at] = _rows_factor(moments, moments.rows_spread * rng.normal())
     triangle = np.triu(second * moments.spread)  # entries of the upper triangle are independent
@@ -63,7 +60,9 @@ def perturbed_stacks(
     second[:, moments.one_hot, moments.one_hot] = first[:, moments.one_hot]  # their squares are they themselves
     if noise and lawful:
         second, first, factor = _lawful_errors(moments, draws, rng)
-    second, first = second + sampled_second, first + sampled_first
+    if sampling:
+        sampled_second, sampled_first = _sampling(moments, draws, rng)
+        second, first = second + sampled_second, first + sampled_first
     return _moved(moments, second, first, factor), _moved(moments, -second, -first, 2 - factor)
 
 
@@ -125,24 +124,26 @@ def shrinkage(equations: Equations, solver: Solver) -> Floats:
     return np.asarray(np.clip(np.where(agreed > 0, factor, 0.0), 0.0, 1.0))
 
 
-def _sampling(moments: Moments, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """The error of the moments of as many normal rows of the same means and covariances (a Wishart matrix)."""
+def _sampling(moments: Moments, draws: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Errors of the moments of as many normal rows of the same means and covariances (Wishart matrices)."""
     width, rows = len(moments.second), max(int(moments.rows), 2)
     first = np.zeros(width) if moments.first is None else moments.first
-    centred = moments if moments.first is None else moments.about(-first)
+    centred = moments if moments.first is None else moments.about(-moments.first)
     values, vectors = np.linalg.eigh(nearest_psd(centred.second, np.ones(width), centred.spread))
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    covariance = root @ root.T
     if rows > max(width, _ROWS_AT_ONCE):
-        lower = np.tril(rng.normal(size=(width, width)), -1)  # Bartlett's decomposition of a Wishart matrix
-        np.fill_diagonal(lower, np.sqrt(rng.chisquare(rows - np.arange(width))))
-        half = root @ lower
-        mean = root @ rng.normal(size=width) / math.sqrt(rows)
+        lower = np.tril(rng.normal(size=(draws, width, width)), -1)  # Bartlett's decomposition of a Wishart matrix
+        chi = rng.chisquare(rows - np.arange(width), size=(draws, width))
+        half = root @ (lower + np.sqrt(chi)[:, None] * np.eye(width))
+        products = half @ half.swapaxes(-1, -2)
+        mean = rng.normal(size=(draws, width)) @ root.T / math.sqrt(rows)
     else:
-        drawn = rng.normal(size=(rows, width)) @ root.T
-        half, mean = drawn.T, drawn.mean(axis=0)
+        products, mean = np.empty((draws, width, width)), np.empty((draws, width))
+        for at in range(draws):
+            sample = rng.normal(size=(rows, width)) @ root.T
+            products[at], mean[at] = sample.T @ sample, sample.mean(axis=0)
     moved = first + mean * (moments.first is not None)
-    second = half @ half.T / rows - covariance + np.outer(moved, moved) - np.outer(first, first)
+    second = products / rows - root @ root.T + moved[:, :, None] * moved[:, None] - np.outer(first, first)
     return second, moved - first
 
 
@@ -162,10 +163,40 @@ def _spread_up(moments: Moments) -> Moments:
     return replace(moments, spread=moments.spread * math.sqrt(2), first_spread=moments.first_spread * math.sqrt(2))
 
 
+def inverse_noise(matrix: Floats, noise: Floats) -> tuple[float, Floats]:
+    """Draws of the noise in a matrix that is inverted, relative to it, and the direction in which they are largest.
+
+    In units in which the released matrix G is the identity, noise E has a largest eigenvalue. Its 95 % quantile over
+    draws is small where G^-1 is about the inverse of the exact matrix G - E, and 1 where that may be singular. Then
+    raised eigenvalues shrink the estimate, and no draw of errors shows how far.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    if not values[0] > 0:
+        return math.inf, np.asarray(vectors[:, 0])
+    half = vectors / np.sqrt(values)
+    sizes, along = np.linalg.eigh(half.T @ noise @ half)
+    return float(np.quantile(sizes[:, -1], 0.95)), half @ along[int(np.argmax(sizes[:, -1])), :, -1]
+
+
+def gram_noise(
+    equations: Equations, penalty: Callable[[Normal], Floats | float], basis: Floats
+) -> tuple[float, Floats]:
+    """`inverse_noise` of the matrix of least squares or ridge, along the orthonormal columns of `basis`."""
+    width, normal = equations.width, equations.normal()[0]
+    released = equations.covariance(equations.moments).second[:width, :width]
+    _, likely = perturbed_stacks(equations.moments, _INTERVAL_DRAWS, noise=True, sampling=False, lawful=True)
+    noise = released - replace(equations, moments=likely).covariance(likely).second[:, :width, :width]
+    hessian = released + penalty(normal) * np.eye(width)
+    size, along = inverse_noise(basis.T @ hessian @ basis, basis.T @ noise @ basis)
+    return size, basis @ along
+
+
 def coefficient_errors(
-    equations: Equations, penalty: Callable[[Normal], Floats | float], *, sampling: bool
+    equations: Equations, penalty: Callable[[Normal], Floats | float], columns: Sequence[int], *, sampling: bool
 ) -> tuple[Floats, Floats]:
     """Coefficients of least squares or ridge, and draws of how far they may be off: in public units, constants last.
+
+    Only `columns` are used: the others have the coefficient 0, without error.
 
     The coefficients have a row for each target, the draws one of these for each draw.
 
@@ -183,17 +214,18 @@ def coefficient_errors(
     columns, 5,000 rows, epsilon = 1). Why not solve noisier equations for each draw: raised eigenvalues keep these
     solutions together (77 to 92 % on ten columns and 20,000 rows).
     """
-    width, normals = equations.width, equations.normal()
-    draws = np.array([least_squares(one, penalty(one)) for one in normals])
+    width, used, normals = equations.width, [*columns], [one.only(columns) for one in equations.normal()]
+    draws = np.zeros((len(normals), width))
+    draws[:, used] = [least_squares(one, penalty(one)) for one in normals]
     released = equations.covariance(equations.moments).second
     _, likely = perturbed_stacks(equations.moments, _INTERVAL_DRAWS, noise=True, sampling=sampling, lawful=True)
     there = replace(equations, moments=likely)
     error = released - there.covariance(likely).second
-    moved = error[:, width:, :width] - draws @ error[:, :width, :width]
+    moved = (error[:, width:, :width] - draws @ error[:, :width, :width])[..., used]
     errors = np.zeros((_INTERVAL_DRAWS, equations.outputs, width + 1))
-    for k, normal in enumerate(there.normal()):
-        hessian = normal.gram + penalty(normal) * np.eye(width)
-        errors[:, k, :width] = (np.linalg.pinv(hessian) @ moved[:, k, :, None])[..., 0]
+    for k, normal in enumerate(one.only(columns) for one in there.normal()):
+        hessian = normal.gram + penalty(normal) * np.eye(len(used))
+        errors[:, k, used] = (np.linalg.pinv(hessian) @ moved[:, k, :, None])[..., 0]
     line = equations.line(draws)
     errors[..., width] = line.constants - there.line(draws - errors[..., :width]).constants
     return np.column_stack([draws, line.constants]), errors
