@@ -137,7 +137,7 @@ def _released(kind, folder, run):
     return {ending: path.read_text(encoding="utf-8") for ending, path in paths.items()}, json.loads(made.stdout)
 
 
-class _Watched(testing.sources.SeededSource):
+class _Watched(testing.SeededSource):
     """A seeded source that notes when it is first used."""
 
     def __init__(self, events):

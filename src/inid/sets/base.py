@@ -144,6 +144,7 @@ class SetRecord:
     kind: ClassVar[str]
     limits_name: ClassVar[str]  # what `limits` are called in words
     fields: ClassVar[tuple[str, ...]] = FIELDS
+    """The names of what a set of this kind holds, as its record has them."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "limits", arguments.frozen(self.limits))

@@ -7,7 +7,6 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from inid.testing.sources import SeededSource
 from scipy.integrate import quad
 from scipy.stats import chisquare, norm
 
@@ -17,7 +16,7 @@ from inid.noise import source_in_use
 from inid.noise.exact_draws import draw_choice
 from inid.releasing import EXPONENTIAL_SCALE
 from inid.tables.questions.prefix_sums.choice import QuantileChoice
-from inid.testing import unsafe_no_noise, unsafe_seed
+from inid.testing import SeededSource, unsafe_no_noise, unsafe_seed
 
 LEVELS = 4
 PROBABILITIES = [(0.5,), (0.9,), (0.1, 0.5, 0.95), (0.05, 0.1, 0.5, 0.9, 0.95), (0.3, 0.25)]
