@@ -191,12 +191,12 @@ def drawn_choices(values, budget, by):
     """The scores and the scale of all choices of a release, as they are drawn."""
     frame = pd.DataFrame({"v": [value for value, _ in values], "sex": [sex for _, sex in values]})
     t = tables.Table(frame.astype({"v": float, "sex": str}), bounds={"v": (0, 3)}, domains={"sex": ["f", "m"]})
-    query = t.quantiles({"v": [0.1, 0.5, 0.9]}, by={"sex": ["f", "m"]} if by else {})
+    query = t.quantiles({"v": [0.4, 0.5]}, by={"sex": ["f", "m"]} if by else {})
     plan, source = query.plan(budget), Watched()
     assert plan.tables[0].strategy == "choice"
     with source_in_use(source):
         query.release(plan)
-    assert len(source.choices) == (6 if by else 3)
+    assert len(source.choices) == (4 if by else 2)
     return source.choices
 
 
@@ -215,7 +215,7 @@ def test_all_choices_together_cost_what_is_planned(by):
                 change = new_scores - old_scores
                 costs.append((max(change.max(), 0) - min(change.min(), 0)) / scale)
             worst = max(worst, sum(costs))
-    assert 0.8 < worst <= 15 / 16 * (1 + 1e-9)  # the rest is for intervals
+    assert 0.4 < worst <= 0.5 * (1 + 1e-9)  # the rest is for intervals
 
 
 SKEWED = pd.DataFrame(
@@ -236,7 +236,7 @@ def test_a_few_quantiles_are_chosen_and_many_are_read_from_prefix_sums(budget):
     few.verify()
     with_curve = skewed().quantiles({"pay": [0.9]}, cdf={"pay": [()]}).plan(budget)
     assert with_curve.tables[0].strategy != "choice"
-    assert few.tables[0].std < 0.6 * with_curve.tables[0].std
+    assert few.tables[0].std < 0.75 * with_curve.tables[0].std
 
 
 @pytest.mark.parametrize("budget", BUDGETS)
@@ -256,7 +256,7 @@ def test_chosen_levels_are_as_far_in_rank_as_planned_and_intervals_cover(budget)
 
 
 def test_chosen_levels_by_groups_without_noise_are_the_quantiles():
-    query = skewed().quantiles({"pay": [0.05, 0.5]}, by={"sex": ["f", "m"]})
+    query = skewed().quantiles({"pay": [0.4, 0.5]}, by={"sex": ["f", "m"]})
     for budget in BUDGETS:
         plan = query.plan(budget)
         assert plan.tables[0].strategy == "choice"

@@ -29,7 +29,9 @@ most.
 error that is left comes of rounding values to levels. More would hurt columns of few distinct values: empty levels
 beside a value score alike, and the more of them there are, the more often one is chosen.
 
-*Intervals* come from prefix sums, which get a sixteenth of what the question may spend.
+*Intervals* come from prefix sums. They get so much of what the question may spend (a quarter of mu squared, half of
+epsilon) that their noise is twice what it would be without choices; so a choice is made only where it takes a third of
+the error in rank away at least.
 """
 
 import math
@@ -49,8 +51,14 @@ from inid.planning import NoisePlan
 from inid.releasing import EXPONENTIAL_SCALE, AddNoise, Drawn, choose
 from inid.tables.questions.prefix_sums.strategy import Positions
 
-INTERVALS = Fraction(1, 16)  # of what a question spends: of epsilon, or of mu squared
+WORTH = 1.5  # so many times as near must a chosen level be
+_WIDER = 2  # so many times the noise have prefix sums beside a choice
 _DENOMINATORS = 10**6
+
+
+def part_of_intervals(mechanism: MechanismName) -> Fraction:
+    """What the prefix sums beside choices get of what their question spends: of mu squared, or of epsilon."""
+    return Fraction(1, _WIDER**2 if mechanism == "gaussian" else _WIDER)
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from inid.tables.facts import Key, as_numbers, read_keys
 from inid.tables.plan import Plan, PlannedNumber
 from inid.tables.presentation import KeyLabels, named_levels, view_facts
 from inid.tables.question import Question, check_alone
-from inid.tables.questions.prefix_sums.choice import INTERVALS, ChooseAndAddNoise
+from inid.tables.questions.prefix_sums.choice import ChooseAndAddNoise, part_of_intervals
 from inid.tables.questions.prefix_sums.question import Levels, PrefixSumsQuestion, PrefixTable
 from inid.tables.result import SURE, Answer
 from inid.tables.table import Table
@@ -122,7 +122,8 @@ def _planned(
     weights: list[float] = []
     for table, limit in zip(question.tables, targets, strict=True):
         choice, error = question.choice(table, mechanism), _error(question, table, mechanism) / limit
-        parts = [(None, Fraction(1))] if choice is None else [(choice, 1 - INTERVALS), (None, INTERVALS)]
+        beside = part_of_intervals(mechanism)
+        parts = [(None, Fraction(1))] if choice is None else [(choice, 1 - beside), (None, beside)]
         # A group of k numbers with radius r and weight w gets a part of mu squared in proportion to r w sqrt(k), or of
         # epsilon in proportion to the power 2/3 of that.
         power = 1.0 if mechanism == "gaussian" else 1.5
@@ -217,12 +218,12 @@ class PrefixSums(PrefixSumsQuestion, Question):
 
     >>> import inid, pandas
     >>> t = Table(pandas.DataFrame({"age": [31.0, 44.0]}), bounds={"age": (0, 100)})
-    >>> print(t.quantiles({"age": [0.25, 0.5, 0.75]}).plan(inid.GaussianDP(1.0)))
-    Gaussian noise on 804 numbers of 1 table
+    >>> print(t.quantiles({"age": [0.5]}).plan(inid.GaussianDP(1.0)))
+    Gaussian noise on 802 numbers of 1 table
     promise: GaussianDP(mu=1.0), neighbours: add_remove
     <BLANKLINE>
     table  levels  released  tolerance  std of a running count  from plain counts
-    age       801    choice          1                   1.938              20.02
+    age       801    choice          1                   1.023              20.02
     """
 
     kind: ClassVar[str] = "prefix_sums"

@@ -21,7 +21,7 @@ from inid.planning import NoisePlan
 from inid.releasing import EXPONENTIAL_SCALE, Release
 from inid.sets import Sensitivity
 from inid.tables.facts import Bounds, Key, Marginal, read_bounds, read_keys
-from inid.tables.questions.prefix_sums.choice import INTERVALS, ChosenLevels, DrawnTable, QuantileChoice
+from inid.tables.questions.prefix_sums.choice import WORTH, ChosenLevels, DrawnTable, QuantileChoice, part_of_intervals
 from inid.tables.questions.prefix_sums.strategy import Prefixes, Strategy, best_strategy
 from inid.tables.result import Answer
 from inid.tables.view import PublicFacts, parsing
@@ -184,7 +184,7 @@ class PrefixSumsQuestion(PublicFacts):
         )
 
     def choice(self, table: PrefixTable, mechanism: MechanismName) -> QuantileChoice | None:
-        """The choice of quantiles where nothing else is asked of a table and it is the more accurate, else None."""
+        """The choice of quantiles where nothing else is asked of a table and it is far more accurate, else None."""
         choices = self._choices
         if (table, mechanism) not in choices:
             choices[table, mechanism] = self._choice(table, mechanism)
@@ -207,12 +207,14 @@ class PrefixSumsQuestion(PublicFacts):
         variances = [mean - 2 * p * correlated + p**2 * total for p in probabilities]
         sums = self.radius(table, mechanism) * math.sqrt(sum(variances) / len(variances))
         chosen = self.radius(table, mechanism, choice) * choice.deviation(mechanism)
-        return choice if chosen / self.chosen_part(mechanism) < sums * Mechanism.named(mechanism).deviation else None
+        near = WORTH * chosen / self.chosen_part(mechanism)
+        return choice if near < sums * Mechanism.named(mechanism).deviation else None
 
     @staticmethod
     def chosen_part(mechanism: MechanismName) -> float:
         """By which factor less noise a choice has than its whole question spends for; the rest is for intervals."""
-        return math.sqrt(1 - INTERVALS) if mechanism == "gaussian" else float(1 - INTERVALS)
+        left = float(1 - part_of_intervals(mechanism))
+        return math.sqrt(left) if mechanism == "gaussian" else left
 
     def radius(self, table: PrefixTable, mechanism: MechanismName, choice: QuantileChoice | None = None) -> float:
         """How far one row moves the prefix sums of a table, or the choices of its quantiles."""
