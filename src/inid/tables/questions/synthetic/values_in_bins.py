@@ -128,7 +128,9 @@ class WideColumn:
         others = np.maximum(others, _ROOM * rows)
         variance = (sum_noise**2 + count_noise**2 * of_bins(z * z)) / others**2
         mean, usual = (sums - of_bins(shares * rows[bins] * z)) / others, _line(others / (2 * halves), middles, halves)
-        spread = max(float(((np.square(mean - usual) - variance) / variance).sum() / (1 / variance).sum()), 0.0)
+        # The spread of all bins says little of a sparse one whose mean stands out of its own noise: that one's counts.
+        excess = np.square(mean - usual) - variance
+        spread = np.maximum(max(float((excess / variance).sum() / (1 / variance).sum()), 0.0), excess)
         mean = np.clip(usual + spread / (spread + variance) * (mean - usual), -1.0, 1.0)
         return InBins(column, middles + halves * np.where(known, mean, 0.0), singles, bins, shares)
 
