@@ -103,6 +103,7 @@ def estimate_notes(
     things: str,
     columns: Iterable[ColumnFacts] = (),
     sampled: str = "",
+    row_limit: str = "",
 ) -> "Markup":
     """What ranges and marks mean, which values were moved to bounds, and what the numbers make one ask."""
     bounded = dict.fromkeys(f"{column.name} ({column.bounds})" for column in columns if column.bounds)
@@ -116,6 +117,7 @@ def estimate_notes(
         ranges=any(number.lower is not None for number in every),
         percent=f"{100 * level:.4g}",
         bounded=", ".join(bounded),
+        row_limit=row_limit,
         least="at least " if any(block.statistic in _WIDE for block in blocks) else "",
         tidied=any(number.estimate is not None and number.lower is None for number in every),
         totals=any(number.lower is None for number in _totals(blocks)),
@@ -226,9 +228,10 @@ def estimates_section(
     only: str = "",
     columns: Iterable[ColumnFacts] = (),
     sampled: str = "",
+    row_limit: str = "",
 ) -> "Markup":
     """The section of the page with all released numbers."""
-    notes = estimate_notes(blocks, level, too_noisy, things, columns, sampled)
+    notes = estimate_notes(blocks, level, too_noisy, things, columns, sampled, row_limit)
     return rendered("estimates.html", parts=estimate_tables(blocks, things), notes=notes, only=only, things=things)
 
 

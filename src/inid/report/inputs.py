@@ -184,3 +184,4 @@ class ReportInputs:
     answers: Sequence[tuple[str, str]] = ()
     lead: str = ""
     sampled: str = ""
+    row_limit: str = ""

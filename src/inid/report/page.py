@@ -182,6 +182,7 @@ def page(inputs: ReportInputs) -> str:
             only=inputs.only,
             columns=inputs.columns,
             sampled=inputs.sampled,
+            row_limit=inputs.row_limit,
         )
     parts = [
         heading(inputs.title, [inputs]),
@@ -390,7 +391,8 @@ def publication_page(
         for at, (name, inputs) in enumerate(parts.items(), start=1)
     ]
     each = "What a range covers is said with its question." if sampled else ""
-    notes = estimate_notes(blocks, first.level, first.too_noisy, first.things, columns, each) if blocks else ""
+    limits = " or ".join(dict.fromkeys(inputs.row_limit for inputs in every if inputs.row_limit))
+    notes = estimate_notes(blocks, first.level, first.too_noisy, first.things, columns, each, limits) if blocks else ""
     body = rendered(
         "publication.html",
         heading=heading(title, every),

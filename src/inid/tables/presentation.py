@@ -410,6 +410,7 @@ def report_inputs(result: "Result", page: "PageFacts") -> ReportInputs:
         answers=answers,
         lead=question.lead,
         sampled=sampling_in_words(result),
+        row_limit=question.row_limit,
     )
 
 

@@ -185,6 +185,18 @@ class PublicFacts:
             return np.full(cells, self.assumed_rows / cells)
         return np.maximum(shares * self.assumed_rows, 1.0)
 
+    @property
+    def row_limit(self) -> str:
+        """How many rows of a person count; empty where all do."""
+        if self.person is None or self.person.contribution is not None or self.view.people is not None:
+            return ""
+        return f"{self.person.max_rows:,} row{'s' * (self.person.max_rows > 1)} of each {self.person.column}"
+
+    def fact_lines(self) -> list[str]:
+        """What a plan prints of these facts."""
+        limited = [f"limit: {self.row_limit}; further rows are left out"] if self.row_limit else []
+        return [*limited, *self.view.lines()]
+
     def groups_in_words(self, levels: Mapping[str, Sequence[Key]]) -> str:
         """What is assumed of the sizes of groups; empty without groups."""
         if math.prod(map(len, levels.values())) == 1:

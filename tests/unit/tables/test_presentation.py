@@ -125,3 +125,19 @@ def test_the_plan_advises_fill_values_with_what_they_are_worth():
     assert advice in str(plan)
     assert better.advice == ()
     assert "An equal split would have" in str(plan) or "Nothing to gain" in str(plan)
+
+
+def test_plans_and_reports_say_that_rows_beyond_the_limit_are_left_out(tmp_path):
+    visits = pd.DataFrame({"id": ["a", "a", "a", "b"], "cost": [1.0, 2.0, 3.0, 4.0], "sex": ["F", "F", "F", "M"]})
+    facts = {"bounds": {"cost": (0, 5)}, "domains": {"sex": ["F", "M"]}, "rows": 4}
+    t = tables.Table(visits, unit=tables.Person("id", 2), **facts)
+    query, marginals = t.statistics(count=True, sum=["cost"]), t.marginals([("sex",)])
+    both = tables.Publication(first=query, second=marginals)
+    for question in (query, marginals, both):
+        plan = question.plan(inid.PureDP(1.0))
+        assert "limit: 2 rows of each id; further rows are left out" in str(plan)
+        question.release(plan).report(tmp_path / "report.html")
+        page = (tmp_path / "report.html").read_text(encoding="utf-8")
+        assert page.count("Only up to 2 rows of each id entered these numbers.") == 1
+    alone = tables.Table(visits, **facts).statistics(count=True)
+    assert "limit:" not in str(alone.plan(inid.PureDP(1.0)))

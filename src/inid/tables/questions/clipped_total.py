@@ -119,7 +119,7 @@ class ClippedTotalPlan(PlanOfSteps):
             [
                 f"The {self.question.name} of rows without a stated limit on a person, in two steps of Laplace noise",
                 f"promise: {self.promise}, neighbours: {self.neighbours}",
-                *self.question.view.lines(),
+                *self.question.fact_lines(),
                 "",
                 *aligned(cells, left=1),
                 "",

@@ -67,6 +67,7 @@ def stream_page(
         things=things_of(plan.question.person, None),
         only="" if plan.question.view.where is None else str(plan.question.view.where),
         lead=plan.who_is_left_out(),
+        row_limit=plan.question.row_limit,
     )
     return page(inputs)
 

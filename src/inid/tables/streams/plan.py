@@ -330,7 +330,7 @@ class StreamPlan:
                 f"{noise.mechanism.capitalize()} noise, {self.choice.strategy.name}, made for {self._target()}",
                 f"promise: {self.budget}, neighbours: {noise.sensitivity.neighbours}; {ledger}",
                 f"errors of {label}; in each period {rows_in_words(self.question)}",
-                *self.question.view.lines(),
+                *self.question.fact_lines(),
                 "",
                 *aligned(self.error_table(), left=1),
                 "",

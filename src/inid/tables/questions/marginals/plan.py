@@ -266,7 +266,7 @@ class MarginalsPlan(Plan):
             [
                 f"{self.mechanism.capitalize()} noise on {self.noise.dimension} {what} of {counted(number, 'table')}",
                 f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}",
-                *self.question.view.lines(),
+                *self.question.fact_lines(),
                 *(
                     [f"means for {self._guess}{f', in {self._spread}' if self._spread else ''}"]
                     if self.question.means

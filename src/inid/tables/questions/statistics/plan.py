@@ -192,7 +192,7 @@ class TablePlan(Plan):
                 f"{self.mechanism.capitalize()} noise on {counted(self.noise.dimension, 'sum')}",
                 f"promise: {self.budget}, neighbours: {self.noise.sensitivity.neighbours}",
                 f"errors for {rows_in_words(self.question)}{f', in {groups}' if groups else ''}",
-                *self.question.view.lines(),
+                *self.question.fact_lines(),
                 *filter(None, [weights_in_words(self.question.weight)]),
                 "",
                 *lines,

@@ -140,7 +140,7 @@ class SyntheticPlan(PlanOfSteps):
             [
                 f"Synthetic rows of {len(question.columns)} columns, in {steps} steps of Gaussian noise",
                 f"promise: {self.promise}, neighbours: {self.neighbours}",
-                *question.view.lines(),
+                *question.fact_lines(),
                 *([] if question.rules is None else [f"every row: {text}" for text in question.rules.texts]),
                 "",
                 *aligned(rows, left=1),
