@@ -9,7 +9,7 @@ import pytest
 
 import inid
 from inid import tables
-from inid.testing import unsafe_no_noise, unsafe_seed
+from inid.testing import record, replay, unsafe_no_noise, unsafe_seed
 from internals import module_with
 from rough_rows import rough_fit
 
@@ -154,3 +154,22 @@ def test_bins_of_one_whole_number_need_no_step_and_stated_heaps_are_kept_in_a_re
 def test_heaps_are_checked_before_anything_is_charged(heaps, match):
     with pytest.raises(inid.ArgumentError, match=match):
         query_of(workers(20), {"heaps": heaps})
+
+
+@pytest.mark.parametrize("name", ["x inside bins", "x by values", "X Inside Bins", "x by bins"])
+@pytest.mark.parametrize("engine", ["pandas", "file"])
+def test_no_computed_column_takes_the_place_of_the_ids_of_people(name, engine, tmp_path):
+    """One person has forty rows, of which one counts: without them the numbers move by no more than is charged."""
+    sexes, numbers = ["F", "M", "F", "M"] * 10, [1.0, 5.0, 9.0, 3.0] * 10
+    alone = pd.DataFrame({"x": [2.0, 4.0], "sex": ["F", "M"], name: [2, 3]})
+    everybody = pd.concat([pd.DataFrame({"x": numbers, "sex": sexes, name: [1] * 40}), alone], ignore_index=True)
+
+    def released(frame):
+        if engine == "file":
+            frame.to_parquet(tmp_path / f"{len(frame)}.parquet")
+            frame = tmp_path / f"{len(frame)}.parquet"
+        t = tables.Table(frame, bins={"x": [0, 10, 20]}, domains={"sex": ["F", "M"]}, unit=tables.Person(name, 1))
+        query = t.synthesize()
+        return query.release(query.plan(inid.GaussianDP(1.0))).release.values
+
+    assert not replay(record(released, everybody), alone).violations

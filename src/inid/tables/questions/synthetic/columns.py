@@ -4,7 +4,7 @@ A column has public keys, or public bins of a number. Where the table has a cell
 stands for that and for what is missing; in rows it is a missing value, and never the value that somebody had.
 """
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -217,9 +217,10 @@ class InBins:
         return np.asarray(np.where(points < after, self.heaps[place_of_heap], drawn))
 
 
-def computed_name(name: str, taken: Container[str]) -> str:
-    """A name for a computed column that no other has."""
-    while name in taken:
+def computed_name(name: str, taken: Iterable[str]) -> str:
+    """A name for a computed column that no other has, be it in other letters: it would take the other's place."""
+    others = {one.casefold() for one in taken}
+    while name.casefold() in others:
         name += "'"
     return name
 

@@ -416,7 +416,7 @@ class SyntheticRows(Question):
         tables: dict[Marginal, tuple[str, ...]] = {tuple(names[at] for at in block): () for block in blocks}
         summed: Sequence[SummedColumn] = ()
         if self.values is not None:
-            view, domains, more, summed = self.values.asked(view, domains)
+            view, domains, more, summed = self.values.asked(view, domains, table.source.schema)
             tables |= more
         return (tables_aggregation(domains, tables, summed, {}, self.person, view),)
 

@@ -23,7 +23,7 @@ the bins beside it. They are drawn evenly below the mean or evenly above it, so 
 in the whole bin where it is the middle. Whole numbers stay whole.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -181,19 +181,22 @@ class ValuesInBins:
             raise ArgumentError(f"max_rows must be at most {most:,} for means inside bins: lower it.")
 
     def asked(
-        self, view: View, domains: Domains
+        self, view: View, domains: Domains, stored: Iterable[str]
     ) -> tuple[View, Domains, dict[Marginal, tuple[str, ...]], list[SummedColumn]]:
-        """A view with columns for z and for places, their domains, the tables that are added up, and what of."""
-        names, keys, taken = list(domains.keys), dict(domains.keys), {one.column.name for one in self.wide}
+        """A view with columns for z and for places, their domains, the tables that are added up, and what of.
+
+        None has the name of a column that is stored: it would be read in its place, by a person's id or a filter too.
+        """
+        names, keys, stored = list(domains.keys), dict(domains.keys), list(stored)
         tables: dict[Marginal, tuple[str, ...]] = {}
         summed: list[SummedColumn] = []
         for one in self.wide:
-            name = computed_name(f"{one.column.name} inside bins", {*keys, *view.derived, *taken})
+            name = computed_name(f"{one.column.name} inside bins", {*keys, *view.derived, *stored})
             view = view.with_columns({name: one.inside()})
             summed.append(SummedColumn(name, self._grid, filled=True, first=len(summed) + 1))
             tables[names[one.at],] = (name,)
         for one in self._counted:
-            name = computed_name(f"{one.column.name} by values", {*keys, *view.derived, *taken})
+            name = computed_name(f"{one.column.name} by values", {*keys, *view.derived, *stored})
             view = view.with_columns({name: one.place()})
             keys[name] = tuple(range(len(one.singles) + 1))
             tables[name,] = ()
