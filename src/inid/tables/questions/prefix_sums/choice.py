@@ -69,7 +69,7 @@ class QuantileChoice:
 
     @classmethod
     def of(cls, probabilities: Sequence[float]) -> "QuantileChoice":
-        """Probabilities as fractions, within 10^-12 of what was asked."""
+        """Probabilities as the nearest fractions with denominators of at most 10^6."""
         return cls(tuple(Fraction(repr(p)).limit_denominator(_DENOMINATORS) for p in probabilities))
 
     @property
