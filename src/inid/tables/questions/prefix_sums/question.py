@@ -197,9 +197,9 @@ class PrefixSumsQuestion(PublicFacts):
         return FineLevels.of(self.levels[table.column], len(self.cells(table)))
 
     def _choice(self, table: PrefixTable, mechanism: MechanismName) -> QuantileChoice | None:
-        if table.kinds != ("quantile",):
+        probabilities = self.probabilities[table.column] if table.kinds == ("quantile",) else ()
+        if not probabilities:  # a record may have none, and is refused by what it answers
             return None
-        probabilities = self.probabilities[table.column]
         choice, strategy = QuantileChoice.of(probabilities), self.strategy(table, mechanism)
         rows, last = strategy.prefixes, strategy.prefixes[-1]
         correlated, total = float((rows @ last).mean()), float(last @ last)
